@@ -1,0 +1,1 @@
+//! Element types, shapes, layouts, devices and errors. No tensors, no unsafe.

@@ -1,0 +1,1 @@
+//! The CPU backend: allocator, thread pool, tile executor, matrix product.

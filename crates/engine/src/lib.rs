@@ -1,0 +1,1 @@
+//! Tensors, automatic differentiation and operations.

@@ -1,0 +1,1 @@
+//! A PyTorch-class tensor and deep-learning engine.

@@ -1,0 +1,1 @@
+//! The kernel language: scalar expressions over tiles.

@@ -1,0 +1,2 @@
+//! `cargo xtask codegen` and `cargo xtask tidy`.
+fn main() {}
