@@ -1,1 +1,3 @@
 //! Tensors, automatic differentiation and operations.
+
+pub mod random;
