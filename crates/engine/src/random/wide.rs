@@ -1,0 +1,27 @@
+//! Loops compiled twice: for the baseline, and for AVX2 with fused multiply-add.
+
+/// Defines a function whose body is compiled for the baseline and again for AVX2 and FMA, and chosen at run time.
+///
+/// Both give the same bits: what must be fused is written `mul_add`, and nothing else is ever fused.
+macro_rules! wide {
+    ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        $(#[$meta])*
+        pub(super) fn $name($($arg: $ty),*) {
+            #[inline(always)]
+            fn portable($($arg: $ty),*) $body
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2($($arg: $ty),*) {
+                portable($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                // SAFETY: this processor has both features that `avx2` is compiled for.
+                return unsafe { avx2($($arg),*) };
+            }
+            portable($($arg),*)
+        }
+    };
+}
