@@ -1,1 +1,6 @@
 //! The CPU backend: allocator, thread pool, tile executor, matrix product.
+
+pub mod alloc;
+pub mod gemm;
+pub mod isa;
+pub mod pool;
