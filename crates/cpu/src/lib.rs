@@ -4,3 +4,4 @@ pub mod alloc;
 pub mod gemm;
 pub mod isa;
 pub mod pool;
+pub mod math;

@@ -251,7 +251,8 @@ fn fit(node: &Arc<Node>, i: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> 
         grad = grad.sum_to(&info.sizes)?;
     }
     if grad.dtype() != info.dtype {
-        grad = if info.dtype.is_complex() || !grad.dtype().is_complex() { grad.to_dtype(info.dtype)? } else { grad.real()?.to_dtype(info.dtype)? };
+        // A complex gradient of a real tensor loses its imaginary part.
+        grad = grad.to_dtype(info.dtype)?;
     }
     Ok(grad)
 }

@@ -2,7 +2,7 @@
 
 use super::hooks::{HookId, NodeHook, TensorHook};
 use super::inplace::CopySlices;
-use super::saved::{Saved, SavedTensors};
+use super::saved::SavedTensors;
 use crate::Tensor;
 use crate::ops::Primitive;
 use flambeau_base::{DType, Device, Dims, Error, Result};

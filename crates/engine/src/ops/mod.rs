@@ -9,5 +9,4 @@ pub mod view;
 
 pub use pointwise::{Arg, Operand, copy_into, expandable};
 pub use primitive::{OutSpec, Outputs, Primitive, Reads};
-pub(crate) use primitive::common_device;
-pub use table::{Args, Call, Op, Out, Value, ops};
+pub use table::{Args, Call, Op, Out, Row, Value, ops};

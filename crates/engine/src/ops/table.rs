@@ -222,7 +222,8 @@ pub mod place {
     pub const PRIVATE: u8 = 32;
 }
 
-/// A row of the table.
+/// A row as it is written down: plain data.
+#[derive(Clone, Copy)]
 pub struct Op {
     /// The signature, in PyTorch's syntax.
     pub schema: &'static str,
@@ -242,7 +243,6 @@ pub struct Op {
     pub domain: (f64, f64),
     /// The operation on numbers, for tests: given the operands, the result.
     pub reference: Option<fn(&[f64]) -> f64>,
-    parsed: OnceLock<Schema>,
 }
 
 const fn row(schema: &'static str, call: Call) -> Op {
@@ -256,7 +256,6 @@ const fn row(schema: &'static str, call: Call) -> Op {
         samples: &[],
         domain: (-2.0, 2.0),
         reference: None,
-        parsed: OnceLock::new(),
     }
 }
 
@@ -324,24 +323,10 @@ impl Op {
         self
     }
 
-    /// The parsed signature.
-    pub fn parsed(&self) -> &Schema {
-        self.parsed.get_or_init(|| match Schema::parse(self.schema) {
-            Ok(schema) => schema,
-            // A test parses every row; here a broken one takes no arguments.
-            Err(_) => Schema { name: self.name(), overload: "", params: Vec::new(), returns: Vec::new(), return_names: Vec::new() },
-        })
-    }
-
     /// The name.
     pub fn name(&self) -> &'static str {
         let end = self.schema.find(['.', '(']).unwrap_or(self.schema.len());
         &self.schema[..end]
-    }
-
-    /// The parameters.
-    pub fn params(&self) -> &[Param] {
-        &self.parsed().params
     }
 
     /// Carries the row out.
@@ -428,19 +413,53 @@ impl Op {
     }
 }
 
-/// Families, each with its rows. **A new operation is a line in its family's `OPS`.**
-static FAMILIES: &[&[Op]] = &[];
+/// The families: each a list of files, each file a list of rows. **A new operation is a line in its file's `OPS`.**
+static FAMILIES: &[&[&[Op]]] = &[super::pointwise::FAMILIES];
+
+/// A row with its signature, which is parsed when it is first asked for.
+pub struct Row {
+    op: &'static Op,
+    schema: OnceLock<Schema>,
+}
+
+impl std::ops::Deref for Row {
+    type Target = Op;
+
+    fn deref(&self) -> &Op {
+        self.op
+    }
+}
+
+impl Row {
+    /// The signature.
+    pub fn parsed(&self) -> &Schema {
+        self.schema.get_or_init(|| match Schema::parse(self.op.schema) {
+            Ok(schema) => schema,
+            // A test parses every row; here a broken one takes no arguments.
+            Err(_) => Schema { name: self.name(), overload: "", params: Vec::new(), returns: Vec::new(), return_names: Vec::new() },
+        })
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &[Param] {
+        &self.parsed().params
+    }
+}
 
 /// Every row, family by family. Rows of one name are tried in this order.
-pub fn ops() -> impl Iterator<Item = &'static Op> {
-    FAMILIES.iter().copied().chain(super::pointwise::FAMILIES.iter().copied()).flatten()
+pub fn ops() -> &'static [Row] {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    ROWS.get_or_init(|| {
+        let families = FAMILIES.iter().flat_map(|files| files.iter());
+        families.flat_map(|rows| rows.iter()).map(|op| Row { op, schema: OnceLock::new() }).collect()
+    })
 }
 
 /// The rows of a name, in the order in which they are tried.
-pub fn named(name: &str) -> &'static [&'static Op] {
-    static BY_NAME: OnceLock<HashMap<&'static str, Vec<&'static Op>>> = OnceLock::new();
+pub fn named(name: &str) -> &'static [&'static Row] {
+    static BY_NAME: OnceLock<HashMap<&'static str, Vec<&'static Row>>> = OnceLock::new();
     let by_name = BY_NAME.get_or_init(|| {
-        let mut map: HashMap<&'static str, Vec<&'static Op>> = HashMap::new();
+        let mut map: HashMap<&'static str, Vec<&'static Row>> = HashMap::new();
         for op in ops() {
             map.entry(op.name()).or_default().push(op);
         }

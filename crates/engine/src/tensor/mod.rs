@@ -10,7 +10,7 @@ mod write;
 pub use access::Element;
 pub use front::{FrontEnd, set_front_end};
 pub use storage::Storage;
-pub(crate) use write::overlap;
+pub(crate) use write::{Overlap, overlap};
 
 use crate::autograd::meta::AutogradMeta;
 use flambeau_base::{DType, Device, Layout, Result};
@@ -241,6 +241,12 @@ impl Tensor {
     /// Whether the elements lie one after the other in memory, last dimension fastest.
     pub fn is_contiguous(&self) -> bool {
         self.layout().is_contiguous()
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({} {:?} on {})", self.dtype(), self.shape(), self.device())
     }
 }
 

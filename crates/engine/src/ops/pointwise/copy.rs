@@ -83,14 +83,10 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     let program = conversion(source.dtype(), target.dtype())?;
     if overlap(target, source) == Overlap::Partial {
         let apart = Tensor::empty_layout(Layout::contiguous(source.shape())?, source.dtype(), source.device())?;
-        run_program(&program_same(source.dtype())?, &[], &[source], std::slice::from_ref(&apart))?;
+        run_program(&*conversion(source.dtype(), source.dtype())?, &[], &[source], std::slice::from_ref(&apart))?;
         return run_program(&program, &[], &[&apart], std::slice::from_ref(target));
     }
     run_program(&program, &[], &[source], std::slice::from_ref(target))
-}
-
-fn program_same(dtype: DType) -> Result<Arc<Program>> {
-    conversion(dtype, dtype)
 }
 
 /// Whether a shape broadcasts to a larger one.
