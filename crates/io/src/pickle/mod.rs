@@ -157,6 +157,20 @@ impl Pickle {
         self.nodes.is_empty()
     }
 
+    /// How much it holds: nodes, their parts, the bytes of their texts.
+    pub(crate) fn weight(&self) -> usize {
+        let parts = |node: &Node| match node {
+            Node::Str(text) => text.len(),
+            Node::BigInt(bytes) | Node::Bytes(bytes) | Node::ByteArray(bytes) => bytes.len(),
+            Node::List(items) | Node::Set(items) => items.len(),
+            Node::Tuple(items) | Node::FrozenSet(items) => items.len(),
+            Node::Dict(pairs) => 2 * pairs.len(),
+            Node::Made(made) => made.appended.len() + 2 * made.items.len(),
+            Node::Global(_) | Node::Persistent(_) => 0,
+        };
+        self.nodes.iter().map(|node| 1 + parts(node)).sum()
+    }
+
     /// Adds a node.
     ///
     /// # Panics
@@ -186,6 +200,11 @@ impl Pickle {
     pub fn reduce(&mut self, callable: Value, args: impl Into<Box<[Value]>>) -> Value {
         let args = self.tuple(args);
         self.add(Node::Made(Box::new(Made::new(Call::Reduce, callable, args, None))))
+    }
+
+    /// All nodes, in the order in which they came to be.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
     }
 
     /// The node of an id.
