@@ -65,7 +65,11 @@ impl<R: Read + Seek> PtFile<R> {
             [0x80, ..] => {
                 let (pickle, legacy) = Legacy::new(reader)?;
                 let swapped = legacy.little_endian != cfg!(target_endian = "little");
-                Ok(Self { pickle, source: Source::Legacy(legacy), swapped })
+                Ok(Self {
+                    pickle,
+                    source: Source::Legacy(legacy),
+                    swapped,
+                })
             }
             other => Err(stranger(other)),
         }
@@ -77,19 +81,29 @@ impl<R: Read + Seek> PtFile<R> {
     /// As [`new`](Self::new).
     pub fn zip(mut reader: PtReader<R>) -> Result<Self> {
         if reader.contains("constants.pkl") {
-            return Err(corrupt("load: this is a TorchScript archive, which holds a program; only saved tensors can be loaded"));
+            return Err(corrupt(
+                "load: this is a TorchScript archive, which holds a program; only saved tensors can be loaded",
+            ));
         }
         let pickle = parse(&reader.record("data.pkl")?).map_err(|e| e.context("load"))?;
         let little = match reader.contains("byteorder") {
             true => match reader.record("byteorder")?.as_slice() {
                 b"little" => true,
                 b"big" => false,
-                _ => return Err(corrupt("load: the archive's byte order is neither little nor big")),
+                _ => {
+                    return Err(corrupt(
+                        "load: the archive's byte order is neither little nor big",
+                    ));
+                }
             },
             // Files from before the record came are from little-endian machines.
             false => true,
         };
-        Ok(Self { pickle, source: Source::Zip(Box::new(reader)), swapped: little != cfg!(target_endian = "little") })
+        Ok(Self {
+            pickle,
+            source: Source::Zip(Box::new(reader)),
+            swapped: little != cfg!(target_endian = "little"),
+        })
     }
 
     /// The pickle: everything but the numbers.
@@ -102,7 +116,13 @@ impl<R: Read + Seek> PtFile<R> {
     /// # Errors
     /// As [`build`].
     pub fn build<B: Build>(self, builder: impl FnOnce(Storages<R>) -> B) -> Result<B::Out> {
-        build(&self.pickle, &mut builder(Storages { source: self.source, swapped: self.swapped }))
+        build(
+            &self.pickle,
+            &mut builder(Storages {
+                source: self.source,
+                swapped: self.swapped,
+            }),
+        )
     }
 }
 
@@ -209,9 +229,13 @@ fn stranger(start: &[u8]) -> Error {
             "it seems to be a Git LFS pointer: the file itself has not been fetched"
         }
         [b'<', ..] => "it seems to be a web page",
-        [_, _, _, _, _, _, _, 0, b'{', ..] => "it seems to be a safetensors file: use the safetensors functions",
+        [_, _, _, _, _, _, _, 0, b'{', ..] => {
+            "it seems to be a safetensors file: use the safetensors functions"
+        }
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => "it seems to be a NumPy file",
         _ => "it begins with neither a zip archive nor a pickle",
     };
-    corrupt(format_args!("load: this is no file that PyTorch's save wrote: {what}"))
+    corrupt(format_args!(
+        "load: this is no file that PyTorch's save wrote: {what}"
+    ))
 }

@@ -19,14 +19,27 @@ const WIDE: u64 = u32::MAX as u64;
 /// While a checksum is taken and written, the data should stay in the second-level cache.
 const CHUNK: usize = 256 << 10;
 
-/// A data descriptor follows, and names are UTF-8.
-const FLAGS: u16 = 0x0808;
+/// The flag that names are UTF-8.
+const UTF8: u16 = 0x0800;
+
+/// The flag that checksum and sizes follow the data. An empty record has nothing that could follow.
+const DESCRIBED: u16 = 0x0008;
 
 struct Entry {
     name: String,
     crc: u32,
     size: u64,
     offset: u64,
+}
+
+impl Entry {
+    fn flags(&self) -> u16 {
+        if self.size > 0 {
+            UTF8 | DESCRIBED
+        } else {
+            UTF8
+        }
+    }
 }
 
 /// Writes a `.pt` file record by record. The pickle comes first, then the storages, then [`finish`](Self::finish).
@@ -59,7 +72,9 @@ impl PtWriter<File> {
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::create(path).map_err(|e| at_path(path, e))?;
-        let stem = path.file_stem().map_or_else(|| "archive".into(), |stem| stem.to_string_lossy());
+        let stem = path
+            .file_stem()
+            .map_or_else(|| "archive".into(), |stem| stem.to_string_lossy());
         Ok(Self::new(file, &stem))
     }
 }
@@ -68,7 +83,13 @@ impl<W: Write> PtWriter<W> {
     /// Writes to `out`. The folder within the archive is `stem`: a file's name without its extension, or `archive`.
     pub fn new(out: W, stem: &str) -> Self {
         let stem = if stem.is_empty() { "archive" } else { stem };
-        Self { out: BufWriter::new(out), at: 0, stem: stem.into(), entries: Vec::new(), padding: Vec::new() }
+        Self {
+            out: BufWriter::new(out),
+            at: 0,
+            stem: stem.into(),
+            entries: Vec::new(),
+            padding: Vec::new(),
+        }
     }
 
     /// Writes the pickle of everything but the numbers, and the records that say how to read the rest.
@@ -79,7 +100,14 @@ impl<W: Write> PtWriter<W> {
         self.record("data.pkl", bytes)?;
         self.record(".format_version", b"1")?;
         self.record(".storage_alignment", ALIGNMENT.to_string().as_bytes())?;
-        self.record("byteorder", if cfg!(target_endian = "little") { b"little" } else { b"big" })
+        self.record(
+            "byteorder",
+            if cfg!(target_endian = "little") {
+                b"little"
+            } else {
+                b"big"
+            },
+        )
     }
 
     /// Writes the bytes of a storage, in this machine's byte order.
@@ -96,36 +124,27 @@ impl<W: Write> PtWriter<W> {
     /// `OSError` where the system refuses; where the name is longer than 65,535 bytes or is there already.
     pub fn record(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let name = format!("{}/{name}", self.stem);
-        let name_length =
-            u16::try_from(name.len()).map_err(|_| unsupported(format_args!("a record's name has {} bytes", name.len())))?;
+        let name_length = u16::try_from(name.len())
+            .map_err(|_| unsupported(format_args!("a record's name has {} bytes", name.len())))?;
         // Only a record that Rust code names freely can collide; storages are numbered.
         if !name.contains("/data/") && self.entries.iter().any(|entry| entry.name == name) {
             return Err(corrupt(format_args!("record {name} is written twice")));
         }
-        let (offset, size) = (self.at, bytes.len() as u64);
-        let wide = size >= WIDE;
-        let extra = self.extra(name.len() as u64, size);
-
-        let sizes = if wide { u32::MAX } else { 0 };
-        self.put(b"PK\x03\x04")?;
-        self.put_u16(&[0, FLAGS, 0, 0, 0])?;
-        self.put_u32(&[0, sizes, sizes])?;
-        self.put_u16(&[name_length, extra.len() as u16])?;
-        self.put(name.as_bytes())?;
-        self.put(&extra)?;
-        self.padding = extra;
-
+        let mut entry = Entry {
+            name,
+            crc: 0,
+            size: bytes.len() as u64,
+            offset: self.at,
+        };
+        self.header(&entry, name_length)?;
         let mut crc = crc32fast::Hasher::new();
         for chunk in bytes.chunks(CHUNK) {
             crc.update(chunk);
             self.put(chunk)?;
         }
-        let crc = crc.finalize();
-
-        self.put(b"PK\x07\x08")?;
-        self.put_u32(&[crc])?;
-        if wide { self.put_u64(&[size, size])? } else { self.put_u32(&[size as u32, size as u32])? }
-        self.entries.push(Entry { name, crc, size, offset });
+        entry.crc = crc.finalize();
+        self.descriptor(&entry)?;
+        self.entries.push(entry);
         Ok(())
     }
 
@@ -143,7 +162,35 @@ impl<W: Write> PtWriter<W> {
             self.directory_entry(entry)?;
         }
         self.end(entries.len() as u64, start)?;
-        self.out.into_inner().map_err(|error| error.into_error().into())
+        self.out
+            .into_inner()
+            .map_err(|error| error.into_error().into())
+    }
+
+    fn header(&mut self, entry: &Entry, name_length: u16) -> Result<()> {
+        let extra = self.extra(name_length.into(), entry.size);
+        let sizes = if entry.size >= WIDE { u32::MAX } else { 0 };
+        self.put(b"PK\x03\x04")?;
+        self.put_u16(&[0, entry.flags(), 0, 0, 0])?;
+        self.put_u32(&[0, sizes, sizes])?;
+        self.put_u16(&[name_length, extra.len() as u16])?;
+        self.put(entry.name.as_bytes())?;
+        self.put(&extra)?;
+        self.padding = extra;
+        Ok(())
+    }
+
+    fn descriptor(&mut self, entry: &Entry) -> Result<()> {
+        if entry.size == 0 {
+            return Ok(());
+        }
+        self.put(b"PK\x07\x08")?;
+        self.put_u32(&[entry.crc])?;
+        if entry.size >= WIDE {
+            self.put_u64(&[entry.size, entry.size])
+        } else {
+            self.put_u32(&[entry.size as u32, entry.size as u32])
+        }
     }
 
     /// The extra field of a local header: sizes where they are wide, and what moves the data to a multiple of 64.
@@ -179,7 +226,7 @@ impl<W: Write> PtWriter<W> {
         }
         let size = if wide { u32::MAX } else { entry.size as u32 };
         self.put(b"PK\x01\x02")?;
-        self.put_u16(&[0, 0, FLAGS, 0, 0, 0])?;
+        self.put_u16(&[0, 0, entry.flags(), 0, 0, 0])?;
         self.put_u32(&[entry.crc, size, size])?;
         self.put_u16(&[entry.name.len() as u16, extra.len() as u16, 0, 0, 0])?;
         self.put_u32(&[0, if far { u32::MAX } else { entry.offset as u32 }])?;
@@ -209,11 +256,19 @@ impl<W: Write> PtWriter<W> {
     /// Forty digits that tell contents apart: half from the names, half from the checksums.
     fn serialization_id(&self) -> String {
         let fold = |hash: u64, bytes: &[u8]| {
-            bytes.iter().fold(hash, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+            bytes.iter().fold(hash, |hash, &b| {
+                (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+            })
         };
         let basis = 0xcbf2_9ce4_8422_2325;
-        let names = self.entries.iter().fold(basis, |hash, entry| fold(hash, entry.name.as_bytes()));
-        let data = self.entries.iter().fold(basis, |hash, entry| fold(hash, &entry.crc.to_le_bytes()));
+        let names = self
+            .entries
+            .iter()
+            .fold(basis, |hash, entry| fold(hash, entry.name.as_bytes()));
+        let data = self
+            .entries
+            .iter()
+            .fold(basis, |hash, entry| fold(hash, &entry.crc.to_le_bytes()));
         format!("{names:020}{data:020}")
     }
 
