@@ -15,6 +15,9 @@ pub trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
+/// Pieces of this size stay in the second-level cache between being read, summed and copied.
+pub(super) const CHUNK: u64 = 256 << 10;
+
 /// How many bytes a compressed record is read in at a time: its announced size is not believed.
 const STEP: usize = 1 << 20;
 
@@ -130,14 +133,40 @@ impl<R: Read + Seek> PtReader<R> {
     /// # Errors
     /// As [`record`](Self::record), and where the record has another size.
     pub fn record_into(&mut self, name: &str, out: &mut [u8]) -> Result<()> {
+        let mut rest = &mut *out;
+        self.record_chunks(name, rest.len() as u64, |chunk| {
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(chunk.len());
+            now.copy_from_slice(chunk);
+            rest = later;
+        })
+    }
+
+    /// Reads a record of `size` bytes piece by piece, in pieces that stay in the cache. Each has a length that is a
+    /// multiple of 16, save for the last.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and where the record has another size. Pieces have been given out by then.
+    pub fn record_chunks(
+        &mut self,
+        name: &str,
+        size: u64,
+        mut give: impl FnMut(&mut [u8]),
+    ) -> Result<()> {
         let mut file = self.entry(name)?;
-        if file.size() != out.len() as u64 {
+        if file.size() != size {
             return Err(damaged(
                 name,
-                format_args!("{} bytes, {} expected", file.size(), out.len()),
+                format_args!("{} bytes, {size} expected", file.size()),
             ));
         }
-        file.read_exact(out).map_err(|e| damaged(name, e))?;
+        let mut buffer = vec![0; size.min(CHUNK) as usize];
+        let mut left = size;
+        while left > 0 {
+            let chunk = &mut buffer[..left.min(CHUNK) as usize];
+            file.read_exact(chunk).map_err(|e| damaged(name, e))?;
+            left -= chunk.len() as u64;
+            give(chunk);
+        }
         // The checksum is compared at the end of the data, which has to be met.
         match file.read(&mut [0]) {
             Ok(0) => Ok(()),

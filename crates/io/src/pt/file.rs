@@ -159,24 +159,37 @@ impl<R: Read + Seek> Storages<R> {
         self.check(info)?;
         let mut bytes = match &mut self.source {
             Source::Zip(reader) => reader.record(&record(info))?,
-            Source::Legacy(legacy) => legacy.read(info)?,
+            Source::Legacy(legacy) => {
+                let mut bytes = Vec::with_capacity(info.nbytes as usize);
+                legacy.read_chunks(info, |chunk| bytes.extend_from_slice(chunk))?;
+                bytes
+            }
         };
-        self.swap(info, element, &mut bytes);
+        turn(&mut bytes, self.width(info, element));
         Ok(bytes)
     }
 
-    /// Reads a storage into memory that is there, of just its size.
+    /// Reads a storage piece by piece, see [`PtReader::record_chunks`]. For a storage that is compressed in the file,
+    /// prefer [`read`](Self::read), whose memory follows what is really there.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn read_into(&mut self, info: &StorageInfo, element: DType, out: &mut [u8]) -> Result<()> {
+    pub fn read_chunks(
+        &mut self,
+        info: &StorageInfo,
+        element: DType,
+        mut give: impl FnMut(&[u8]),
+    ) -> Result<()> {
         self.check(info)?;
+        let width = self.width(info, element);
+        let give = |chunk: &mut [u8]| {
+            turn(chunk, width);
+            give(chunk);
+        };
         match &mut self.source {
-            Source::Zip(reader) => reader.record_into(&record(info), out)?,
-            Source::Legacy(legacy) => legacy.read_into(info, out)?,
+            Source::Zip(reader) => reader.record_chunks(&record(info), info.nbytes, give),
+            Source::Legacy(legacy) => legacy.read_chunks(info, give),
         }
-        self.swap(info, element, out);
-        Ok(())
     }
 
     /// Where in the file a storage's bytes are, if they can be used as they are.
@@ -194,11 +207,20 @@ impl<R: Read + Seek> Storages<R> {
         }
     }
 
-    fn swap(&self, info: &StorageInfo, element: DType, bytes: &mut [u8]) {
-        let width = info.dtype.unwrap_or(element).to_real().size();
-        if self.swapped && width > 1 {
-            bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+    /// The width of what has to be turned around; 1 if nothing has.
+    fn width(&self, info: &StorageInfo, element: DType) -> usize {
+        if self.swapped {
+            info.dtype.unwrap_or(element).to_real().size()
+        } else {
+            1
         }
+    }
+}
+
+/// Changes the byte order of numbers of `width` bytes.
+fn turn(bytes: &mut [u8], width: usize) {
+    if width > 1 {
+        bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
     }
 }
 

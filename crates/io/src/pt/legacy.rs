@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use super::archive::CHUNK;
 use super::tensor::{StorageInfo, storage};
 use crate::error::{Error, Result, corrupt, unsupported};
 use crate::pickle::{Node, Pickle, Value, parse_prefix};
@@ -87,17 +88,23 @@ impl<R: Read + Seek> Legacy<R> {
             .ok_or_else(|| corrupt(format_args!("load: the file has no storage '{}'", info.key)))
     }
 
-    pub(super) fn read(&mut self, info: &StorageInfo) -> Result<Vec<u8>> {
-        // The place has been found to lie within the file.
-        let mut bytes = vec![0; info.nbytes as usize];
-        self.read_into(info, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    pub(super) fn read_into(&mut self, info: &StorageInfo, out: &mut [u8]) -> Result<()> {
+    /// Reads a storage piece by piece. Its place has been found to lie within the file.
+    pub(super) fn read_chunks(
+        &mut self,
+        info: &StorageInfo,
+        mut give: impl FnMut(&mut [u8]),
+    ) -> Result<()> {
         let place = self.position(info)?;
         self.reader.seek(SeekFrom::Start(place.start))?;
-        self.reader.read_exact(out).map_err(|_| cut(&info.key))
+        let mut left = place.end - place.start;
+        let mut buffer = vec![0; left.min(CHUNK) as usize];
+        while left > 0 {
+            let chunk = &mut buffer[..left.min(CHUNK) as usize];
+            self.reader.read_exact(chunk).map_err(|_| cut(&info.key))?;
+            left -= chunk.len() as u64;
+            give(chunk);
+        }
+        Ok(())
     }
 }
 

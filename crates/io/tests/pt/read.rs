@@ -1,6 +1,6 @@
 //! Files that PyTorch 2.15 wrote (see `fixtures/record.py`), read.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use crate::show::{fixture, show};
 use flambeau_base::{DType, ErrorKind};
@@ -250,4 +250,33 @@ fn big_endian_storages_are_turned() {
     }
     writer.finish().unwrap();
     assert_eq!(show(Cursor::new(turned)).unwrap(), shown("dtypes"));
+}
+
+/// The records of a fixture, compressed by another tool.
+fn deflated(name: &str) -> Vec<u8> {
+    let source = fixture(name);
+    let mut reader = PtReader::new(Cursor::new(&source)).unwrap();
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Deflated);
+    for record in reader.names().map(String::from).collect::<Vec<_>>() {
+        zip.start_file(format!("archive/{record}"), options)
+            .unwrap();
+        zip.write_all(&reader.record(&record).unwrap()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn compressed_archives_are_read() {
+    let file = deflated("state_dict");
+    assert_eq!(show(Cursor::new(&file)).unwrap(), shown("state_dict"));
+    let mut reader = PtReader::new(Cursor::new(&file)).unwrap();
+    assert_eq!(reader.position("data/0").unwrap(), None);
+    for length in 0..file.len() {
+        assert!(
+            show(Cursor::new(&file[..length])).is_err(),
+            "cut to {length}"
+        );
+    }
 }

@@ -133,8 +133,9 @@ impl<R: Read + Seek> Build for Show<R> {
         let data = match &info.storage {
             Some(storage) => {
                 let bytes = self.storages.read(storage, *dtype)?;
-                let mut other = vec![0; bytes.len()];
-                self.storages.read_into(storage, *dtype, &mut other)?;
+                let mut other = Vec::new();
+                self.storages
+                    .read_chunks(storage, *dtype, |chunk| other.extend_from_slice(chunk))?;
                 assert_eq!(bytes, other);
                 format!(
                     " of {} {}",
