@@ -355,7 +355,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--text", type=Path, default=TEXT, help="plain ASCII text to learn from")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for what is made")
     parser.add_argument("--losses", type=Path, help="file for every step's loss (default: losses.tsv in --out)")
-    parser.add_argument("--steps", type=positive, default=4000, help="steps in all, those before a resume included")
+    parser.add_argument("--steps", type=positive, default=3000, help="steps in all, those before a resume included")
     parser.add_argument("--schedule", type=positive, help="steps of the learning rate's schedule (default: --steps)")
     parser.add_argument("--batch", type=positive, default=16, help="windows in a step")
     parser.add_argument("--block", type=positive, default=64, help="characters that the model looks back on")
