@@ -419,6 +419,8 @@ def main() -> None:
     if checkpoint.exists() and not options.fresh:
         trainer.restore(checkpoint)
         print(f"going on from {checkpoint}: {trainer.record.step} of {options.steps} steps are done")
+        if trainer.record.step >= options.steps:
+            print("so there is nothing left to train; a higher --steps goes on, --fresh starts anew")
     elif options.resume:
         raise SystemExit(f"train_gpt.py: --resume, but there is no {checkpoint}")
     count = sum(p.numel() for p in trainer.model.parameters())
