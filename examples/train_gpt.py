@@ -282,7 +282,7 @@ class Progress:
 
     def __init__(self, done: int, total: int, tokens_a_step: int):
         self.first, self.done, self.total, self.tokens = done, done, total, tokens_a_step
-        self.busy, self.shown, self.validation = 0.0, time.monotonic(), float("nan")
+        self.busy, self.shown, self.held_out = 0.0, time.monotonic(), ""
         self.bar = None
         if tqdm is not None and sys.stderr.isatty():
             self.bar = tqdm(total=total, initial=done, unit="step", dynamic_ncols=True, smoothing=0.05)
@@ -291,19 +291,16 @@ class Progress:
         self.done += 1
         self.busy += seconds
         speed = (self.done - self.first) * self.tokens / self.busy
+        state = f"loss {loss:.3f}{self.held_out}, {speed:,.0f} tokens/s"
         now = time.monotonic()
         if self.bar is not None:
-            self.bar.set_postfix_str(f"loss {loss:.3f}, held out {self.validation:.3f}, {speed:,.0f} tokens/s", False)
+            self.bar.set_postfix_str(state, refresh=False)
             self.bar.update()
         elif now - self.shown >= 5.0 or self.done in (self.first + 1, self.total):
             self.shown = now
             left = (self.total - self.done) * self.busy / (self.done - self.first)
-            print(
-                f"step {self.done}/{self.total}  loss {loss:.3f}  held out {self.validation:.3f}  "
-                f"{speed:,.0f} tokens/s  {int(left) // 60}:{int(left) % 60:02d} left",
-                file=sys.stderr,
-                flush=True,
-            )
+            time_left = f"{int(left) // 60}:{int(left) % 60:02d} left"
+            print(f"step {self.done}/{self.total}: {state}, {time_left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self.bar is not None:
@@ -391,7 +388,7 @@ def train(trainer: Trainer, steps: int, every: int, checkpoint: Path) -> bool:
             loss = trainer.train_step()
             seconds = time.perf_counter() - start
             if trainer.record.step % every == 0 or trainer.record.step == steps:
-                progress.validation = trainer.validate()
+                progress.held_out = f", held out {trainer.validate():.3f}"
                 trainer.save(checkpoint)
             progress.step(loss, seconds)
     finally:

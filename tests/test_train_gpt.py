@@ -62,7 +62,7 @@ def test_a_second_run_goes_on_to_the_same_bits(tmp_path):
 def test_ctrl_c_keeps_what_is_done(tmp_path):
     command = [*RUN, "--out", str(tmp_path), *SMALL, "--steps", "100000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr.readline().startswith("step 1/100000")
+        assert running.stderr.readline().startswith("step 1/100000:")
         running.send_signal(signal.SIGINT)
         output, errors = running.communicate(timeout=60)
     assert running.returncode == 1 and "goes on from" in errors and "Traceback" not in errors
