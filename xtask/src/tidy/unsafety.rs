@@ -46,8 +46,8 @@ fn needs_reason(code: &str) -> bool {
     })
 }
 
-/// Looks on the line itself, then upwards through the statement that the line belongs to, then through the comments
-/// above. Several unsafe implementations in a row share one comment.
+/// Looks on the line itself, then upwards through the statement that the line belongs to (out of the arms of a
+/// `match`, too), then through the comments above. Several unsafe implementations in a row share one comment.
 fn has_reason(code: &[&str], source: &[&str], line: usize) -> bool {
     let states = |at: usize| source[at].contains("SAFETY:");
     if states(line) {
@@ -55,20 +55,40 @@ fn has_reason(code: &[&str], source: &[&str], line: usize) -> bool {
     }
     for at in (0..line).rev() {
         let above = code[at].trim();
-        if above.is_empty() && source[at].trim().is_empty() {
-            return false;
+        if source[at].trim().is_empty() {
+            break;
         }
         if states(at) {
             return true;
         }
-        let ends_statement = above.ends_with([';', '}', '{'])
-            && !above.starts_with("unsafe impl")
-            && !above.starts_with("#[");
-        if ends_statement {
-            return false;
+        let arms =
+            above.ends_with('{') && (above.starts_with("match ") || above.contains(" match "));
+        let goes_on = arms || above.starts_with("unsafe impl") || above.starts_with("#[");
+        if above.ends_with([';', '}', '{']) && !goes_on {
+            break;
         }
     }
+    is_covered(source, line)
+}
+
+/// Whether a comment `SAFETY (of all ...)` speaks for the line: it does for all that follows it in the same block.
+fn is_covered(source: &[&str], line: usize) -> bool {
+    let mut outermost = indent(source[line]) + 1;
+    for above in source[..line]
+        .iter()
+        .rev()
+        .filter(|above| !above.trim().is_empty())
+    {
+        if above.contains("SAFETY (of all") && indent(above) > 0 && indent(above) < outermost {
+            return true;
+        }
+        outermost = outermost.min(indent(above) + 1);
+    }
     false
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
 }
 
 #[cfg(test)]
@@ -112,6 +132,22 @@ mod tests {
         assert_eq!(lines("crates/cpu/src/a.rs", split), []);
         let far = "// SAFETY: lost.\n\nlet x = unsafe { g() };\n";
         assert_eq!(lines("crates/cpu/src/a.rs", far), [3]);
+    }
+
+    #[test]
+    fn a_reason_reaches_into_the_arms_of_a_match() {
+        let arms =
+            "// SAFETY: so.\nlet x = match y {\n    A => return,\n    B => unsafe { g() },\n};\n";
+        assert_eq!(lines("crates/cpu/src/a.rs", arms), []);
+    }
+
+    #[test]
+    fn a_reason_of_all_covers_the_rest_of_its_block() {
+        let block = "mod a {\n    // SAFETY (of all below): so.\n    fn f() {\n        unsafe { g() }\n    }\n\n    \
+                     fn h() {\n        unsafe { g() }\n    }\n}\nfn i() {\n    unsafe { g() }\n}\n";
+        assert_eq!(lines("crates/cpu/src/a.rs", block), [12]);
+        let whole_file = "// SAFETY (of all below): so.\nfn f() {\n    unsafe { g() }\n}\n";
+        assert_eq!(lines("crates/cpu/src/a.rs", whole_file), [3]);
     }
 
     #[test]
