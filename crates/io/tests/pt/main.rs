@@ -1,0 +1,6 @@
+//! `.pt` files.
+
+mod hostile;
+mod read;
+mod show;
+mod write;
