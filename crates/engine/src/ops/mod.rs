@@ -1,5 +1,7 @@
 //! Operations: primitives by family, composites, and the table that names all of them.
 
+pub mod index;
+pub mod join;
 pub mod pointwise;
 mod primitive;
 pub mod reduce;
