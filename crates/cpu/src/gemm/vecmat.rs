@@ -47,12 +47,7 @@ pub(super) unsafe fn dot_lines<V: Vector, S: Packed<V>>(
 ///
 /// As for [`dot_lines`], for `N` lines.
 #[inline(always)]
-unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
-    a: *const S,
-    line: isize,
-    x: *const V::Element,
-    k: usize,
-) -> [V::Element; N] {
+unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(a: *const S, line: isize, x: *const V::Element, k: usize) -> [V::Element; N] {
     // SAFETY: as promised.
     unsafe {
         let mut sums = [[V::splat(V::Element::default()); PARTS]; N];
@@ -138,7 +133,11 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
                 sum = a.mul_add(x, sum);
             }
             let y = y.add(j);
-            if whole { V::load(y).add(sum).store(y) } else { V::load_partial(y, count).add(sum).store_partial(y, count) }
+            if whole {
+                V::load(y).add(sum).store(y)
+            } else {
+                V::load_partial(y, count).add(sum).store_partial(y, count)
+            }
             j += count;
         }
     }

@@ -38,11 +38,7 @@ pub(super) fn expm1_core(r: f32) -> f32 {
 #[inline(always)]
 fn scale(p: f32, bits: u32, low: bool) -> f32 {
     const UP: f32 = 18_446_744_073_709_551_616.0;
-    let bias = if low {
-        (127 + 64) << 23
-    } else {
-        (127 - 64) << 23
-    };
+    let bias = if low { (127 + 64) << 23 } else { (127 - 64) << 23 };
     let rest = if low { 1.0 / UP } else { UP };
     p * f32::from_bits((bits << 23).wrapping_add(bias)) * rest
 }

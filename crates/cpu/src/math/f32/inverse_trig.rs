@@ -36,11 +36,7 @@ pub fn acos(x: f32) -> f32 {
     let z = if near { a } else { s.sqrt() };
     let e = asin_excess(z, s);
     let middle = PI_2_HI - (x + (with_sign(e, x) - PI_2_LO));
-    let far = if x < 0.0 {
-        PI_HI - (2.0 * z + (2.0 * e - PI_LO))
-    } else {
-        2.0 * (z + e)
-    };
+    let far = if x < 0.0 { PI_HI - (2.0 * z + (2.0 * e - PI_LO)) } else { 2.0 * (z + e) };
     if near { middle } else { far }
 }
 
@@ -73,11 +69,7 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     let t = if low == f32::INFINITY { 1.0 } else { t };
     let r = atan_core(t);
     let r = if steep { PI_2_HI - (r - PI_2_LO) } else { r };
-    let r = if x.to_bits() & SIGN != 0 {
-        PI_HI - (r - PI_LO)
-    } else {
-        r
-    };
+    let r = if x.to_bits() & SIGN != 0 { PI_HI - (r - PI_LO) } else { r };
     // A comparison with NaN picks a side: let NaN through.
     let r = if x.is_nan() | y.is_nan() { f32::NAN } else { r };
     r.copysign(y)

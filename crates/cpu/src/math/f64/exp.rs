@@ -41,11 +41,7 @@ pub(super) fn expm1_core(r: f64) -> f64 {
 fn scale(p: f64, bits: u64, low: bool) -> f64 {
     const UP: f64 = f64::from_bits((1023 + 512) << 52);
     const DOWN: f64 = f64::from_bits((1023 - 512) << 52);
-    let bias = if low {
-        (1023 + 512) << 52
-    } else {
-        (1023 - 512) << 52
-    };
+    let bias = if low { (1023 + 512) << 52 } else { (1023 - 512) << 52 };
     let rest = if low { DOWN } else { UP };
     p * f64::from_bits((bits << 52).wrapping_add(bias)) * rest
 }

@@ -55,14 +55,8 @@ pub fn gelu_derivative(x: f64) -> f64 {
 }
 
 /// sqrt(2/π) and its product with 0.044715, doubled, each as the sum of two floats.
-const K1: [f64; 2] = [
-    2.0 * 0.797_884_560_802_865_4,
-    2.0 * -4.984_654_404_555_46e-17,
-];
-const K3: [f64; 2] = [
-    2.0 * 0.035_677_408_136_300_125,
-    2.0 * -3.087_574_959_077_657_6e-19,
-];
+const K1: [f64; 2] = [2.0 * 0.797_884_560_802_865_4, 2.0 * -4.984_654_404_555_46e-17];
+const K3: [f64; 2] = [2.0 * 0.035_677_408_136_300_125, 2.0 * -3.087_574_959_077_657_6e-19];
 /// From here on the tanh form's tail is below half of the least subnormal.
 const TANH_TAIL_END: f64 = 22.0;
 
