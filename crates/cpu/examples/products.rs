@@ -17,11 +17,25 @@ struct Case {
     b_transposed: bool,
 }
 
-const fn case(name: &'static str, [batch, m, k, n]: [usize; 4], a_transposed: bool, b_transposed: bool) -> Case {
-    Case { name, batch, m, n, k, a_transposed, b_transposed }
+const fn case(
+    name: &'static str,
+    [batch, m, k, n]: [usize; 4],
+    a_transposed: bool,
+    b_transposed: bool,
+) -> Case {
+    Case {
+        name,
+        batch,
+        m,
+        n,
+        k,
+        a_transposed,
+        b_transposed,
+    }
 }
 
 static CASES: &[Case] = &[
+    case("peak: one tile", [1, 14, 256, 32], false, false),
     case("4", [1, 4, 4, 4], false, false),
     case("16", [1, 16, 16, 16], false, false),
     case("64", [1, 64, 64, 64], false, false),
@@ -48,7 +62,15 @@ static CASES: &[Case] = &[
 ];
 
 fn measure<T: GemmElement>(case: &Case, dtype: &str, number: fn(f32) -> T) {
-    let &Case { name, batch, m, n, k, a_transposed, b_transposed } = case;
+    let &Case {
+        name,
+        batch,
+        m,
+        n,
+        k,
+        a_transposed,
+        b_transposed,
+    } = case;
     let mut seed = 1u32;
     let mut fill = |len: usize| -> Vec<T> {
         let next = |_| {
@@ -57,15 +79,32 @@ fn measure<T: GemmElement>(case: &Case, dtype: &str, number: fn(f32) -> T) {
         };
         (0..len).map(next).collect()
     };
-    let (a, b, mut c) = (fill(batch * m * k), fill(batch * k * n), fill(batch * m * n));
+    let (a, b, mut c) = (
+        fill(batch * m * k),
+        fill(batch * k * n),
+        fill(batch * m * n),
+    );
     let mut product = Gemm::contiguous(m, n, k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
     if a_transposed {
-        product.a = Matrix { ptr: a.as_ptr(), row: 1, column: m as isize };
+        product.a = Matrix {
+            ptr: a.as_ptr(),
+            row: 1,
+            column: m as isize,
+        };
     }
     if b_transposed {
-        product.b = Matrix { ptr: b.as_ptr(), row: 1, column: k as isize };
+        product.b = Matrix {
+            ptr: b.as_ptr(),
+            row: 1,
+            column: k as isize,
+        };
     }
-    let axis = BatchAxis { len: batch, a: (m * k) as isize, b: (k * n) as isize, c: (m * n) as isize };
+    let axis = BatchAxis {
+        len: batch,
+        a: (m * k) as isize,
+        b: (k * n) as isize,
+        c: (m * n) as isize,
+    };
     let operations = 2.0 * (batch * m * n * k) as f64;
     let rounds = (3e8 / operations.max(1e5)).max(1.0) as usize;
     // SAFETY: the vectors have the sizes of the product.
@@ -78,7 +117,11 @@ fn measure<T: GemmElement>(case: &Case, dtype: &str, number: fn(f32) -> T) {
     });
     let best = seconds.fold(f64::INFINITY, f64::min);
     let threads = pool::num_threads();
-    println!("{threads}t {dtype} {name:28} {:10.2} us {:8.1} GF/s", best * 1e6, operations / best / 1e9);
+    println!(
+        "{threads}t {dtype} {name:28} {:10.2} us {:8.1} GF/s",
+        best * 1e6,
+        operations / best / 1e9
+    );
 }
 
 fn main() {
