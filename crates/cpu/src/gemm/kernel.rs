@@ -49,6 +49,9 @@ macro_rules! unroll {
     )*};
 }
 
+/// How many steps ahead a tile asks for its operands.
+const AHEAD: isize = 8;
+
 /// How many row pointers a tile advances; from each of them three rows are reached by the address alone.
 const POINTERS: usize = 5;
 const ROWS_PER_POINTER: usize = 3;
@@ -88,8 +91,10 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
         for _ in 0..k {
             let mut b_vectors = [zero; NV];
             for j in 0..NV {
+                prefetch(b.wrapping_offset(AHEAD * b_row).wrapping_add(j * V::LANES));
                 b_vectors[j] = V::load(b.wrapping_add(j * V::LANES));
             }
+            prefetch(rows[0].wrapping_offset(AHEAD * a.column));
             unroll!(I < MR {
                 let from = rows[I / ROWS_PER_POINTER];
                 let value = V::splat(*from.wrapping_offset((I % ROWS_PER_POINTER) as isize * a.row));
@@ -184,24 +189,26 @@ unsafe fn finish_row<V: Vector, const NV: usize>(
 }
 
 /// Asks for the memory of a tile early, so that it has come when the sums are ready.
-///
-/// # Safety
-///
-/// The processor has the instruction; addresses need not be valid.
 #[inline(always)]
-unsafe fn prefetch_tile<E, const MR: usize>(c: *mut E, c_row: isize, columns: usize) {
-    #[cfg(target_arch = "x86_64")]
+fn prefetch_tile<E, const MR: usize>(c: *mut E, c_row: isize, columns: usize) {
     for i in 0..MR {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let row = c.wrapping_offset(i as isize * c_row);
-        // SAFETY: a prefetch never faults.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(row.cast());
-            _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(columns - 1).cast());
-        }
+        prefetch(row);
+        prefetch(row.wrapping_add(columns - 1));
+    }
+}
+
+/// Asks for the cache line of an address, which need not be valid.
+#[inline(always)]
+fn prefetch<E>(address: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction, and it never faults.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (c, c_row, columns);
+    let _ = address;
 }
 
 /// Copies a panel of `width` lines and `k` steps to `to`, as `k` rows of `to_row` numbers each: line `i` at step
