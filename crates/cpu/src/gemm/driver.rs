@@ -234,7 +234,10 @@ impl<S: Kernels> Plan<S> {
 
     /// Whether the tiles of a panel read the right operand where it lies.
     fn right_in_place(&self, rows: usize, width: usize) -> bool {
-        S::SUMS_ITSELF && self.b.column == 1 && width.is_multiple_of(self.table.lanes) && rows <= 4 * self.table.rows()
+        S::SUMS_ITSELF
+            && self.b.column == 1
+            && width.is_multiple_of(self.table.lanes)
+            && rows <= 4 * self.table.rows()
     }
 
     /// Into how many parts the rows and the columns are cut: the grid with the least estimated time.

@@ -279,7 +279,14 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
 ///
 /// As for [`pack`].
 #[inline(always)]
-unsafe fn pack_steps<V: Vector, S: Packed<V>>(from: *const S, step: isize, width: usize, k: usize, to: *mut V::Element, to_row: usize) {
+unsafe fn pack_steps<V: Vector, S: Packed<V>>(
+    from: *const S,
+    step: isize,
+    width: usize,
+    k: usize,
+    to: *mut V::Element,
+    to_row: usize,
+) {
     let (whole, rest) = (width / V::LANES, width % V::LANES);
     // SAFETY: as promised.
     unsafe {

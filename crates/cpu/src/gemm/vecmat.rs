@@ -48,7 +48,12 @@ pub(super) unsafe fn dot_lines<V: Vector, S: Packed<V>>(
 ///
 /// As for [`dot_lines`], for `N` lines.
 #[inline(always)]
-unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(a: *const S, line: isize, x: *const V::Element, k: usize) -> [V::Element; N] {
+unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
+    a: *const S,
+    line: isize,
+    x: *const V::Element,
+    k: usize,
+) -> [V::Element; N] {
     // SAFETY: as promised.
     unsafe {
         let mut sums = [[V::splat(V::Element::default()); PARTS]; N];

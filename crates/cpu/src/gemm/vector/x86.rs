@@ -308,12 +308,6 @@ macro_rules! impl_packed_half {
     };
 }
 
-<<<<<<< HEAD
-impl_packed_half!(bf16, Avx512F32, __m256i, 16, widen_bf16_16, narrow_bf16_16, load_masked_16, store_masked_16);
-impl_packed_half!(f16, Avx512F32, __m256i, 16, widen_f16_16, narrow_f16_16, load_masked_16, store_masked_16);
-impl_packed_half!(bf16, Avx2F32, __m128i, 8, widen_bf16_8, narrow_bf16_8, load_masked_8, store_masked_8);
-impl_packed_half!(f16, Avx2F32, __m128i, 8, widen_f16_8, narrow_f16_8, load_masked_8, store_masked_8);
-=======
 impl_packed_half!(
     bf16,
     Avx512F32,
@@ -354,7 +348,6 @@ impl_packed_half!(
     load_masked_8,
     store_masked_8
 );
->>>>>>> cpu-base
 
 #[inline(always)]
 unsafe fn load_masked_16(from: *const i16, count: usize) -> __m256i {
