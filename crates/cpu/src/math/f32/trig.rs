@@ -16,6 +16,9 @@ pub fn trig_is_rare(x: f32) -> bool {
     (a > TRIG_LIMIT) & (a < f32::INFINITY)
 }
 
+/// What π/2 as a float lacks, as the sum of two.
+const PI_2_REST: [f32; 2] = [-4.371_139e-8, -1.715_124_5e-15];
+
 /// |x| less the nearest multiple of π/2 (within ±π/4 and a little) as the sum of two floats, and that multiple in the
 /// low bits.
 #[inline(always)]
@@ -23,10 +26,14 @@ fn reduce(x: f32) -> (f32, f32, u32) {
     let a = x.abs();
     let shifted = fma(a, std::f32::consts::FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
-    // π/2 as the sum of three floats; the first step is exact.
+    // This step is exact.
     let whole = fma(-n, std::f32::consts::FRAC_PI_2, a);
-    let r = fma(n, 4.371_139e-8, whole);
-    let r_lo = fma(n, 1.715_124_5e-15, fma(n, 4.371_139e-8, whole - r));
+    let p = n * PI_2_REST[0];
+    let p_lo = fma(n, PI_2_REST[1], fma(n, PI_2_REST[0], -p));
+    // The sum may cancel: Knuth's two-sum takes any order of magnitude.
+    let r = whole - p;
+    let q = r - whole;
+    let r_lo = ((whole - (r - q)) - (p + q)) - p_lo;
     (r, r_lo, shifted.to_bits())
 }
 
