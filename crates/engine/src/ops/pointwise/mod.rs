@@ -4,9 +4,19 @@
 //! derivative reads and the derivative itself. Broadcasting, every dtype, every backend, in-place and
 //! `out=` forms and fusion follow.
 
+mod activation;
 mod arithmetic;
+mod bitwise;
+mod compare;
 mod copy;
+mod division;
+mod exponential;
+mod gelu;
+mod power;
 mod program;
+mod rounding;
+mod select;
+mod trigonometric;
 
 pub use copy::{copy_into, expandable};
 pub use program::{FusedOp, Link, fuse};
@@ -23,7 +33,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] = &[arithmetic::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] =
+    &[arithmetic::OPS, division::OPS, power::OPS, exponential::OPS, trigonometric::OPS, rounding::OPS, compare::OPS, bitwise::OPS, activation::OPS, gelu::OPS, select::OPS];
 
 /// In which dtype a pointwise operation computes and what it gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -368,6 +379,16 @@ pub unsafe fn call_out(spec: &'static Spec, operands: &[Operand], out: &Tensor) 
     }
     // SAFETY: the caller's.
     unsafe { bind_out(&Pointwise::new(spec, operands), &inputs, &[out]) }
+}
+
+/// The gradients of an operation with one operand.
+pub(crate) fn one(grad: Result<Tensor>) -> Result<Grads> {
+    Ok(smallvec::smallvec![Some(grad?)])
+}
+
+/// No gradient flows: the operation is constant almost everywhere.
+pub(crate) fn flat(g: &Tensor) -> Result<Grads> {
+    one(Tensor::zeros(g.shape(), g.dtype(), g.device()))
 }
 
 impl Tensor {
