@@ -232,7 +232,9 @@ impl FromIterator<Object> for Items {
 /// Frees what nobody else holds, without a call for each level.
 impl Drop for Items {
     fn drop(&mut self) {
-        let Some(items) = Arc::get_mut(&mut self.0) else { return };
+        let Some(items) = Arc::get_mut(&mut self.0) else {
+            return;
+        };
         let mut pending = std::mem::take(items);
         while let Some(mut object) = pending.pop() {
             if let Some(inner) = object.items_mut().and_then(|items| Arc::get_mut(&mut items.0)) {
@@ -351,7 +353,9 @@ fn show(f: &mut fmt::Formatter<'_>, object: &Object, depth: usize) -> fmt::Resul
             f.write_str("}")
         }
         Object::Tensor(tensor) => write!(f, "tensor({}, {:?})", tensor.dtype(), tensor.shape()),
-        Object::Parameter(tensor) => write!(f, "Parameter({}, {:?})", tensor.dtype(), tensor.shape()),
+        Object::Parameter(tensor) => {
+            write!(f, "Parameter({}, {:?})", tensor.dtype(), tensor.shape())
+        }
         Object::Size(sizes) => write!(f, "torch.Size({sizes:?})"),
         Object::DType(dtype) => write!(f, "torch.{dtype}"),
         Object::Device(name) => write!(f, "device(type='{name}')"),

@@ -125,7 +125,9 @@ impl<R: Read + Seek> TensorLoader<R> {
                 let tensor = Tensor::from_storage(self.storage(storage, info.dtype)?, layout, info.dtype)?;
                 match info.conj || info.neg {
                     // A few bytes expanded to many are a view, and are not written out.
-                    true if bytes > storage.nbytes => return Err(unpickling("load: an expanded tensor that is conjugated")),
+                    true if bytes > storage.nbytes => {
+                        return Err(unpickling("load: an expanded tensor that is conjugated"));
+                    }
                     true => turned(&tensor, info)?,
                     false => tensor,
                 }
