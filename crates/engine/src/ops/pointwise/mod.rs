@@ -18,7 +18,9 @@ mod rounding;
 mod select;
 mod trigonometric;
 
+pub(crate) use copy::fill_with;
 pub use copy::{copy_into, expandable};
+pub(crate) use power::power_of;
 pub use program::{FusedOp, Link, fuse};
 
 use super::{OutSpec, Primitive, Reads};

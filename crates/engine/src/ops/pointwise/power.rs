@@ -53,6 +53,11 @@ pub(crate) static SQRT: Spec =
 pub(crate) static RSQRT: Spec = Spec::new("rsqrt", Rule::Float, |k, x| k.rsqrt(x[0]))
     .vjp(Reads::OUTPUT, |cx, g| one(cx.output().and_then(|y| g.mul(&y.mul(&y)?.mul(&y)?)?.mul(-0.5))));
 
+/// `base` to the power of each element.
+pub(crate) fn power_of(base: f64, exponents: &Tensor) -> Result<Tensor> {
+    call(&POW, &[base.into(), exponents.into()])
+}
+
 fn exponent(a: &Args) -> Result<(&'static Spec, SmallVec<[Operand<'_>; 3]>)> {
     let (x, e) = (a.operand(0)?, a.operand(1)?);
     if let Operand::Scalar(s) = e {
