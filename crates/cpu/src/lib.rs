@@ -3,5 +3,5 @@
 pub mod alloc;
 pub mod gemm;
 pub mod isa;
-pub mod pool;
 pub mod math;
+pub mod pool;

@@ -1,5 +1,6 @@
 //! Operations: primitives by family, composites, and the table that names all of them.
 
+pub mod matmul;
 pub mod pointwise;
 mod primitive;
 pub mod reduce;
