@@ -130,7 +130,8 @@ impl Pickle {
     /// let key = pickle.str("epoch");
     /// let dict = pickle.add(Node::Dict(vec![(key, Value::Int(3))]));
     /// pickle.set_root(dict);
-    /// assert_eq!(parse(&write(&pickle)?)?.dict(dict).map(<[_]>::len), Some(1));
+    /// let back = parse(&write(&pickle)?)?;
+    /// assert_eq!(back.dict(back.root()).map(<[_]>::len), Some(1));
     /// # Ok::<(), flambeau_io::Error>(())
     /// ```
     pub fn new() -> Self {

@@ -99,6 +99,22 @@ impl<R: Read + Seek> PtFile<R> {
         &self.pickle
     }
 
+    /// The pickle's bytes, for those who bring a reader of their own. It must not run what the file names.
+    ///
+    /// # Errors
+    /// Where the file cannot be read again.
+    pub fn pickle_bytes(&mut self) -> Result<Vec<u8>> {
+        match &mut self.source {
+            Source::Zip(reader) => reader.record("data.pkl"),
+            Source::Legacy(legacy) => legacy.pickle_bytes(),
+        }
+    }
+
+    /// The storages alone.
+    pub fn into_storages(self) -> Storages<R> {
+        Storages { source: self.source, swapped: self.swapped }
+    }
+
     /// Makes the objects. The builder is given the file, to read storages from.
     ///
     /// # Errors

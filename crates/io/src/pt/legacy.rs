@@ -18,6 +18,8 @@ const MAGIC: &[u8] = &[0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x1
 pub(super) struct Legacy<R> {
     reader: R,
     places: HashMap<String, Range<u64>>,
+    /// Where the pickle of the objects is.
+    pickle: Range<usize>,
     pub(super) little_endian: bool,
 }
 
@@ -36,7 +38,9 @@ impl<R: Read + Seek> Legacy<R> {
             return Err(unsupported(format_args!("load: the legacy format's version {version:?}; 1001 is known")));
         }
         let little_endian = little_endian(&pickles.next()?)?;
+        let start = pickles.at;
         let pickle = pickles.next()?;
+        let place = start..pickles.at;
         let keys = pickles.next()?;
         let mut at = pickles.at as u64;
 
@@ -55,7 +59,14 @@ impl<R: Read + Seek> Legacy<R> {
             places.insert(key.to_owned(), at + 8..end);
             at = end;
         }
-        Ok((pickle, Self { reader, places, little_endian }))
+        Ok((pickle, Self { reader, places, pickle: place, little_endian }))
+    }
+
+    pub(super) fn pickle_bytes(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.pickle.len()];
+        self.reader.seek(SeekFrom::Start(self.pickle.start as u64))?;
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 
     pub(super) fn position(&self, info: &StorageInfo) -> Result<Range<u64>> {

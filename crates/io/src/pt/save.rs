@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-use flambeau_base::{DType, Error};
+use flambeau_base::{DType, Device, Error};
 use flambeau_engine::{Storage, Tensor};
 
 use super::build::{DictKind, MAX_DEPTH};
@@ -65,16 +65,31 @@ impl Encoded {
     fn put<W: Write>(&self, mut writer: PtWriter<W>) -> Result<W> {
         writer.pickle(&self.pickle)?;
         for (key, (storage, nbytes)) in self.storages.iter().enumerate() {
-            let bytes = if *nbytes == 0 {
-                &[][..]
-            } else {
-                // SAFETY: the storage is on the CPU and has at least so many bytes; it lives as long as `self`. That
-                // nobody writes to a tensor while it is saved is asked of the caller of every operation.
-                unsafe { std::slice::from_raw_parts(storage.ptr(), *nbytes) }
-            };
-            writer.storage(&key.to_string(), bytes)?;
+            writer.tensor_storage(&key.to_string(), storage, *nbytes)?;
         }
         writer.finish()
+    }
+}
+
+impl<W: Write> PtWriter<W> {
+    /// Writes the first `nbytes` bytes of tensors' memory as a storage. Nobody may write to those tensors meanwhile.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record); `NotImplementedError` for memory of other devices; `RuntimeError` where the storage
+    /// is smaller.
+    pub fn tensor_storage(&mut self, key: &str, storage: &Storage, nbytes: usize) -> Result<()> {
+        if !storage.device().same(Device::CPU) {
+            return Err(unsupported(format_args!("save: a tensor on {}; move it to the CPU first", storage.device())));
+        }
+        if nbytes > storage.nbytes() {
+            return Err(Error::runtime(format!("save: {nbytes} bytes of a storage that has {}", storage.nbytes())));
+        }
+        if nbytes == 0 {
+            return self.storage(key, &[]);
+        }
+        // SAFETY: the storage is on the CPU and has at least so many bytes, and is borrowed until they are written. That
+        // nobody writes to a tensor while an operation reads it is asked of the callers of every operation.
+        self.storage(key, unsafe { std::slice::from_raw_parts(storage.ptr(), nbytes) })
     }
 }
 
@@ -237,7 +252,7 @@ impl<'a> Encoder<'a> {
     /// A reference to a tensor's storage.
     fn storage(&mut self, tensor: &Tensor) -> Result<Value> {
         let (storage, dtype) = (tensor.storage(), tensor.dtype());
-        if !tensor.device().same(flambeau_base::Device::CPU) {
+        if !tensor.device().same(Device::CPU) {
             return Err(unsupported(format_args!("save: a tensor on {}; move it to the CPU first", tensor.device())));
         }
         if let Some(&(key, value)) = self.keys.get(&storage.id()) {

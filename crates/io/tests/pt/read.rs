@@ -4,7 +4,8 @@ use std::io::{Cursor, Write};
 
 use crate::show::{fixture, show};
 use flambeau_base::{DType, ErrorKind};
-use flambeau_io::pt::{PtReader, PtWriter};
+use flambeau_io::pickle::parse;
+use flambeau_io::pt::{PtFile, PtReader, PtWriter, StorageInfo};
 
 fn shown(name: &str) -> String {
     show(Cursor::new(fixture(name))).unwrap_or_else(|e| panic!("{name}: {e}"))
@@ -77,6 +78,22 @@ fn views_share_their_storage() {
     let legacy = shown("views.legacy");
     let key = legacy.split(" of ").nth(1).unwrap().split(' ').next().unwrap();
     assert_eq!(legacy, expected(key));
+}
+
+/// Who brings a reader of pickles gets the same pickle and the storages.
+#[test]
+fn parts_of_both_formats() {
+    for name in ["views", "views.legacy"] {
+        let mut file = PtFile::new(Cursor::new(fixture(name))).unwrap();
+        let bytes = file.pickle_bytes().unwrap();
+        assert_eq!(&parse(&bytes).unwrap(), file.pickle(), "{name}");
+        let key = shown(name).split(" of ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        let info = StorageInfo { key, dtype: Some(DType::F32), nbytes: 48, location: "cpu".into() };
+        let mut storages = file.into_storages();
+        assert_eq!(storages.read(&info, DType::F32).unwrap()[4..8], 1f32.to_le_bytes());
+        let longer = StorageInfo { nbytes: 52, ..info };
+        assert!(storages.read(&longer, DType::F32).unwrap_err().message().contains("52 bytes"));
+    }
 }
 
 #[test]
