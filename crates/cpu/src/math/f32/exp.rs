@@ -116,3 +116,10 @@ fn sigmoid_parts(x: f32) -> (f32, f32) {
     let z = scale_down(p, n);
     (if x < 0.0 { z } else { 1.0 }, 1.0 + z)
 }
+
+/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)).
+#[inline(always)]
+pub fn silu_derivative(x: f32) -> f32 {
+    let t = clamp(x, -110.0, 110.0);
+    sigmoid(t) * fma(t, sigmoid(-t), 1.0)
+}
