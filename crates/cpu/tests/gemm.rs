@@ -195,17 +195,7 @@ proptest! {
 }
 
 fn plain(m: usize, n: usize, k: usize) -> Case {
-    Case {
-        m,
-        n,
-        k,
-        layouts: [(false, 0, 0); 3],
-        expanded: (false, false),
-        alpha: 1.0,
-        accumulate: false,
-        bias: 0,
-        seed: 1,
-    }
+    Case { m, n, k, layouts: [(false, 0, 0); 3], expanded: (false, false), alpha: 1.0, accumulate: false, bias: 0, seed: 1 }
 }
 
 #[test]

@@ -116,7 +116,7 @@ pub enum IndexMode {
 /// An index tensor of an [`Indexing`].
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOperand<'a> {
-    /// The indices, `int64`; negative ones count from the end.
+    /// The indices, `int64`.
     pub memory: Operand<'a>,
     /// Which dimension of the tensor they name, for messages.
     pub dim: usize,
@@ -137,6 +137,8 @@ pub struct Indexing<'a> {
     pub op: &'static str,
     /// What happens.
     pub mode: IndexMode,
+    /// Whether negative indices count from the end; else they are out of range.
+    pub wraps: bool,
     /// Sizes of the values.
     pub sizes: &'a [usize],
     /// The tensor, with the steps that do not come from indices.
@@ -167,7 +169,14 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Safety
     /// See NOTE [kernel contract]. Dtypes of operands are those of the program.
-    unsafe fn pointwise(&self, program: &Program, params: &[Scalar], sizes: &[usize], outputs: &[Operand], inputs: &[Operand]) -> Result<()>;
+    unsafe fn pointwise(
+        &self,
+        program: &Program,
+        params: &[Scalar],
+        sizes: &[usize],
+        outputs: &[Operand],
+        inputs: &[Operand],
+    ) -> Result<()>;
 
     /// Runs a reduction.
     ///
@@ -190,11 +199,18 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Finds the elements that are not zero, in row-major order: calls `make` with their number for memory, and writes
-    /// there for each its index in every dimension, or its number in row-major order where `linear`, as `int64`.
+    /// there, as `int64`, their numbers in row-major order where `linear`, else their places in the first dimension, then
+    /// those in the second, and so on.
     ///
     /// # Safety
     /// See NOTE [kernel contract]; `make` gives memory for so many indices.
-    unsafe fn nonzero(&self, sizes: &[usize], tensor: Operand, linear: bool, make: &mut dyn FnMut(usize) -> Result<*mut i64>) -> Result<()> {
+    unsafe fn nonzero(
+        &self,
+        sizes: &[usize],
+        tensor: Operand,
+        linear: bool,
+        make: &mut dyn FnMut(usize) -> Result<*mut i64>,
+    ) -> Result<()> {
         let _ = (sizes, linear, make);
         Err(lacking("nonzero", tensor.dtype, self.kind()))
     }

@@ -186,10 +186,7 @@ impl<S: Kernels> Plan<S> {
 
     /// Whether the tiles of a panel read the right operand where it lies.
     fn right_in_place(&self, rows: usize, width: usize) -> bool {
-        S::SUMS_ITSELF
-            && self.b.column == 1
-            && width.is_multiple_of(self.table.lanes)
-            && rows <= 4 * self.table.rows()
+        S::SUMS_ITSELF && self.b.column == 1 && width.is_multiple_of(self.table.lanes) && rows <= 4 * self.table.rows()
     }
 
     /// Into how many parts the rows and the columns are cut: the grid with the least estimated time.
@@ -403,7 +400,9 @@ impl<S: Kernels> Plan<S> {
     ///
     /// The columns are in the product.
     unsafe fn column_bias(&self, columns: &Range<usize>) -> Option<[S::Sum; MAX_VECTORS * 16]> {
-        let Bias::Columns(bias) = self.bias else { return None };
+        let Bias::Columns(bias) = self.bias else {
+            return None;
+        };
         let mut widened = [S::Sum::default(); MAX_VECTORS * 16];
         for (to, column) in widened.iter_mut().zip(columns.clone()) {
             // SAFETY: by the caller's promise.
@@ -416,7 +415,9 @@ impl<S: Kernels> Plan<S> {
     ///
     /// The rows are in the product.
     unsafe fn row_bias(&self, rows: Range<usize>) -> Option<[S::Sum; MAX_ROWS]> {
-        let Bias::Rows(bias) = self.bias else { return None };
+        let Bias::Rows(bias) = self.bias else {
+            return None;
+        };
         let mut widened = [S::Sum::default(); MAX_ROWS];
         for (to, row) in widened.iter_mut().zip(rows) {
             // SAFETY: by the caller's promise.

@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 
 use super::kernel::{self, Finish, Left};
-use super::vector::{Packed, Vector};
 use super::vecmat;
+use super::vector::{Packed, Vector};
 use crate::isa::{self, Isa};
 
 /// The most rows and vectors of columns that a tile has under any instruction set.

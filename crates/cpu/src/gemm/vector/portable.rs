@@ -68,9 +68,7 @@ macro_rules! impl_vector {
             }
             #[inline(always)]
             unsafe fn transpose(rows: &mut [Self; 16]) {
-                let columns: [Self; $lanes] = std::array::from_fn(|column| {
-                    $vector(std::array::from_fn(|row| rows[row].0[column]))
-                });
+                let columns: [Self; $lanes] = std::array::from_fn(|column| $vector(std::array::from_fn(|row| rows[row].0[column])));
                 rows[..$lanes].copy_from_slice(&columns);
             }
         }

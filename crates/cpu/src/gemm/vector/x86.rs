@@ -1,4 +1,5 @@
 //! Vectors of AVX2 with fused multiply-add, and of AVX-512.
+#![allow(clippy::needless_range_loop)] // See `kernel.rs`.
 
 use std::arch::x86_64::*;
 
@@ -154,12 +155,20 @@ impl_vector!(
 unsafe fn transpose_16x16(rows: &mut [Avx512F32; 16]) {
     // SAFETY: the caller has AVX-512.
     unsafe {
-        let mut x: [__m512; 16] = std::array::from_fn(|i| rows[i].0);
-        for i in (0..16).step_by(2) {
+        let mut x = [rows[0].0; 16];
+        for i in 0..16 {
+            x[i] = rows[i].0;
+        }
+        for pair in 0..8 {
+            let i = 2 * pair;
             (x[i], x[i + 1]) = (_mm512_unpacklo_ps(x[i], x[i + 1]), _mm512_unpackhi_ps(x[i], x[i + 1]));
         }
-        for i in (0..16).step_by(4) {
-            let pd: [__m512d; 4] = std::array::from_fn(|j| _mm512_castps_pd(x[i + j]));
+        for four in 0..4 {
+            let i = 4 * four;
+            let mut pd = [_mm512_castps_pd(x[i]); 4];
+            for j in 1..4 {
+                pd[j] = _mm512_castps_pd(x[i + j]);
+            }
             x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(pd[0], pd[2]));
             x[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(pd[0], pd[2]));
             x[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(pd[1], pd[3]));
@@ -181,8 +190,12 @@ unsafe fn transpose_16x16(rows: &mut [Avx512F32; 16]) {
 unsafe fn transpose_8x8_f64(rows: &mut [Avx512F64; 16]) {
     // SAFETY: the caller has AVX-512.
     unsafe {
-        let mut x: [__m512d; 8] = std::array::from_fn(|i| rows[i].0);
-        for i in (0..8).step_by(2) {
+        let mut x = [rows[0].0; 8];
+        for i in 0..8 {
+            x[i] = rows[i].0;
+        }
+        for pair in 0..4 {
+            let i = 2 * pair;
             (x[i], x[i + 1]) = (_mm512_unpacklo_pd(x[i], x[i + 1]), _mm512_unpackhi_pd(x[i], x[i + 1]));
         }
         for j in 0..2 {
@@ -201,12 +214,20 @@ unsafe fn transpose_8x8_f64(rows: &mut [Avx512F64; 16]) {
 unsafe fn transpose_8x8(rows: &mut [Avx2F32; 16]) {
     // SAFETY: the caller has AVX2.
     unsafe {
-        let mut x: [__m256; 8] = std::array::from_fn(|i| rows[i].0);
-        for i in (0..8).step_by(2) {
+        let mut x = [rows[0].0; 8];
+        for i in 0..8 {
+            x[i] = rows[i].0;
+        }
+        for pair in 0..4 {
+            let i = 2 * pair;
             (x[i], x[i + 1]) = (_mm256_unpacklo_ps(x[i], x[i + 1]), _mm256_unpackhi_ps(x[i], x[i + 1]));
         }
-        for i in (0..8).step_by(4) {
-            let pd: [__m256d; 4] = std::array::from_fn(|j| _mm256_castps_pd(x[i + j]));
+        for four in 0..2 {
+            let i = 4 * four;
+            let mut pd = [_mm256_castps_pd(x[i]); 4];
+            for j in 1..4 {
+                pd[j] = _mm256_castps_pd(x[i + j]);
+            }
             x[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(pd[0], pd[2]));
             x[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(pd[0], pd[2]));
             x[i + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(pd[1], pd[3]));
@@ -223,8 +244,12 @@ unsafe fn transpose_8x8(rows: &mut [Avx2F32; 16]) {
 unsafe fn transpose_4x4(rows: &mut [Avx2F64; 16]) {
     // SAFETY: the caller has AVX2.
     unsafe {
-        let mut x: [__m256d; 4] = std::array::from_fn(|i| rows[i].0);
-        for i in (0..4).step_by(2) {
+        let mut x = [rows[0].0; 4];
+        for i in 0..4 {
+            x[i] = rows[i].0;
+        }
+        for pair in 0..2 {
+            let i = 2 * pair;
             (x[i], x[i + 1]) = (_mm256_unpacklo_pd(x[i], x[i + 1]), _mm256_unpackhi_pd(x[i], x[i + 1]));
         }
         for j in 0..2 {
@@ -259,18 +284,10 @@ macro_rules! impl_packed_half {
     };
 }
 
-impl_packed_half!(
-    bf16, Avx512F32, __m256i, 16, widen_bf16_16, narrow_bf16_16, load_masked_16, store_masked_16
-);
-impl_packed_half!(
-    f16, Avx512F32, __m256i, 16,
-    widen_f16_16, narrow_f16_16, load_masked_16, store_masked_16
-);
+impl_packed_half!(bf16, Avx512F32, __m256i, 16, widen_bf16_16, narrow_bf16_16, load_masked_16, store_masked_16);
+impl_packed_half!(f16, Avx512F32, __m256i, 16, widen_f16_16, narrow_f16_16, load_masked_16, store_masked_16);
 impl_packed_half!(bf16, Avx2F32, __m128i, 8, widen_bf16_8, narrow_bf16_8, load_masked_8, store_masked_8);
-impl_packed_half!(
-    f16, Avx2F32, __m128i, 8,
-    widen_f16_8, narrow_f16_8, load_masked_8, store_masked_8
-);
+impl_packed_half!(f16, Avx2F32, __m128i, 8, widen_f16_8, narrow_f16_8, load_masked_8, store_masked_8);
 
 #[inline(always)]
 unsafe fn load_masked_16(from: *const i16, count: usize) -> __m256i {

@@ -97,7 +97,15 @@ fn walk_along(op: &str, dim: usize, layout: &Layout, index: &Tensor) -> Result<W
 }
 
 /// Runs the kernel.
-fn run(op: &'static str, address: &Address, mode: IndexMode, tensor: &Tensor, values: &Tensor, indices: &[&Tensor]) -> Result<()> {
+fn run(
+    op: &'static str,
+    address: &Address,
+    mode: IndexMode,
+    wraps: bool,
+    tensor: &Tensor,
+    values: &Tensor,
+    indices: &[&Tensor],
+) -> Result<()> {
     let walk = address.walk(op, tensor.layout(), indices)?;
     if walk.sizes.contains(&0) {
         return Ok(());
@@ -107,11 +115,17 @@ fn run(op: &'static str, address: &Address, mode: IndexMode, tensor: &Tensor, va
     let value_strides = Strides::from_slice(values.layout().broadcast_to(&walk.sizes).strides());
     let mut operands: SmallVec<[IndexOperand; 2]> = SmallVec::new();
     for (t, i) in indices.iter().zip(&walk.indices) {
-        operands.push(IndexOperand { memory: Operand { ptr: t.data_ptr()?, dtype: t.dtype(), strides: &i.strides }, dim: i.dim, size: i.size, step: i.step });
+        operands.push(IndexOperand {
+            memory: Operand { ptr: t.data_ptr()?, dtype: t.dtype(), strides: &i.strides },
+            dim: i.dim,
+            size: i.size,
+            step: i.step,
+        });
     }
     let call = Indexing {
         op,
         mode,
+        wraps,
         sizes: &walk.sizes,
         tensor: Operand { ptr: at(tensor, !read)?, dtype: tensor.dtype(), strides: &walk.tensor },
         values: Operand { ptr: at(values, read)?, dtype: values.dtype(), strides: &value_strides },
@@ -119,8 +133,9 @@ fn run(op: &'static str, address: &Address, mode: IndexMode, tensor: &Tensor, va
     };
     // SAFETY: kept dimensions stay inside the tensor's layout, and so does every index in range; the kernel checks those.
     let done = unsafe { backend(tensor.device())?.index(&call) };
-    // PyTorch's class for this family.
-    done.map_err(|e| if matches!(address, Address::Along(_)) && e.kind() == ErrorKind::Index { Error::runtime(e.message()) } else { e })
+    // PyTorch's class for these.
+    let runtime = matches!(address, Address::Along(_)) || op == "index_add";
+    done.map_err(|e| if runtime && e.kind() == ErrorKind::Index { Error::runtime(e.message()) } else { e })
 }
 
 /// Elements picked out by index tensors. Inputs: the tensor, the index tensors (`int64`).
@@ -132,6 +147,8 @@ pub struct Pick {
     pub address: Address,
     /// Whether no element is picked twice, as with a mask.
     pub distinct: bool,
+    /// Whether negative indices count from the end.
+    pub wraps: bool,
 }
 
 impl Primitive for Pick {
@@ -152,7 +169,7 @@ impl Primitive for Pick {
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
-        run(self.name, &self.address, IndexMode::Get, inputs[0], &outputs[0], &inputs[1..])
+        run(self.name, &self.address, IndexMode::Get, self.wraps, inputs[0], &outputs[0], &inputs[1..])
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
@@ -187,6 +204,8 @@ pub struct Place {
     pub address: Address,
     /// How.
     pub mode: IndexMode,
+    /// Whether negative indices count from the end, and the result lies in memory as the tensor does.
+    pub wraps: bool,
 }
 
 impl Primitive for Place {
@@ -199,7 +218,12 @@ impl Primitive for Place {
         check_indices(self.name, &inputs[2..])?;
         let walk = self.address.walk(self.name, x.layout(), &inputs[2..])?;
         if x.dtype() != values.dtype() {
-            return Err(Error::runtime(format!("{}: Expected self.dtype to be equal to src.dtype: the tensor is {}, the values are {}", self.name, x.dtype(), values.dtype())));
+            return Err(Error::runtime(format!(
+                "{}: Expected self.dtype to be equal to src.dtype: the tensor is {}, the values are {}",
+                self.name,
+                x.dtype(),
+                values.dtype()
+            )));
         }
         if !expandable(values.shape(), &walk.sizes) {
             return Err(Error::runtime(format!(
@@ -209,7 +233,8 @@ impl Primitive for Place {
                 show(&walk.sizes)
             )));
         }
-        let layout = Layout::in_format(self.name, x.shape(), MemoryFormat::Preserve, Some(x.layout()))?;
+        let format = if self.wraps { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
+        let layout = Layout::in_format(self.name, x.shape(), format, Some(x.layout()))?;
         Ok(smallvec![OutSpec { layout, dtype: x.dtype() }])
     }
 
@@ -223,13 +248,13 @@ impl Primitive for Place {
                 Ok(w)
             };
             let (sum, values) = (wide(x)?, wide(values)?);
-            run(self.name, &self.address, self.mode, &sum, &values, &inputs[2..])?;
+            run(self.name, &self.address, self.mode, self.wraps, &sum, &values, &inputs[2..])?;
             return copy_into(out, &sum);
         }
         if crate::tensor::overlap(x, out) != crate::tensor::Overlap::Same {
             copy_into(out, x)?;
         }
-        run(self.name, &self.address, self.mode, out, values, &inputs[2..])
+        run(self.name, &self.address, self.mode, self.wraps, out, values, &inputs[2..])
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
@@ -288,12 +313,19 @@ fn check_indices(op: &str, indices: &[&Tensor]) -> Result<()> {
 pub(crate) fn pick(name: &'static str, address: &Address, tensor: &Tensor, indices: &[Tensor]) -> Result<Tensor> {
     let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![tensor];
     inputs.extend(indices);
-    bind1(&Pick { name, address: address.clone(), distinct: false }, &inputs)
+    bind1(&Pick { name, address: address.clone(), distinct: false, wraps: true }, &inputs)
 }
 
 /// Carries out [`Place`].
-pub(crate) fn place(name: &'static str, address: &Address, mode: IndexMode, tensor: &Tensor, values: &Tensor, indices: &[Tensor]) -> Result<Tensor> {
+pub(crate) fn place(
+    name: &'static str,
+    address: &Address,
+    mode: IndexMode,
+    tensor: &Tensor,
+    values: &Tensor,
+    indices: &[Tensor],
+) -> Result<Tensor> {
     let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![tensor, values];
     inputs.extend(indices);
-    bind1(&Place { name, address: address.clone(), mode }, &inputs)
+    bind1(&Place { name, address: address.clone(), mode, wraps: true }, &inputs)
 }

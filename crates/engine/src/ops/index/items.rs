@@ -127,22 +127,12 @@ impl Walk<'_> {
             if t.ndim() == 0 {
                 return self.truth(t.item()?.to_bool());
             }
-            let under = &self.x.shape()[self.from..self.from + t.ndim()];
-            if let Some(d) = (0..t.ndim()).find(|&d| t.shape()[d] != under[d]) {
-                return Err(Error::index(format!(
-                    "index: The shape of the mask {} at index {d} does not match the shape of the indexed tensor {} at index {}",
-                    show(t.shape()),
-                    show(self.x.shape()),
-                    self.from + d
-                )));
-            }
+            check_mask(self.x, t, self.from)?;
             self.plan.tensors.push((self.at, t.clone()));
             self.skip(t.ndim());
             return Ok(());
         }
-        if !t.dtype().is_integral() {
-            return Err(Error::index(format!("index: tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
-        }
+        check_integral(t)?;
         if t.ndim() == 0 && !t.device().is_meta() {
             return self.select(t.item()?.to_i64());
         }
@@ -156,8 +146,13 @@ fn plan(x: &Tensor, items: &[IndexItem]) -> Result<Plan> {
     let taken: usize = items.iter().map(IndexItem::takes).sum();
     let Some(mut rest) = x.ndim().checked_sub(taken) else {
         return Err(match (x.ndim(), items) {
-            (0, [IndexItem::Int(_)]) => Error::index("index: invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `Tensor::item` in Rust to convert a 0-dim tensor to a number"),
-            (n, _) => Error::index(format!("index: too many indices for tensor of dimension {n} (shape {}): the index takes {taken}", show(x.shape()))),
+            (0, [IndexItem::Int(_)]) => Error::index(
+                "index: invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `Tensor::item` in Rust to convert a 0-dim tensor to a number",
+            ),
+            (n, _) => Error::index(format!(
+                "index: too many indices for tensor of dimension {n} (shape {}): the index takes {taken}",
+                show(x.shape())
+            )),
         });
     };
     let mut walk = Walk { x, plan: Plan { steps: SmallVec::new(), tensors: SmallVec::new() }, at: 0, from: 0, whole: None };
@@ -246,7 +241,7 @@ impl Tensor {
         let named = name_elements(base, &plan.tensors)?;
         let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![&named.tensor];
         inputs.extend(&named.indices);
-        bind1(&Pick { name: "index", address: named.address, distinct: named.distinct }, &inputs)
+        bind1(&Pick { name: "index", address: named.address, distinct: named.distinct, wraps: true }, &inputs)
     }
 
     /// Writes values, broadcast and converted to this tensor's dtype, to the part that the items name.
@@ -277,7 +272,7 @@ impl Tensor {
         let values = without_leading_ones(&values, picked)?;
         let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![&named.tensor, &values];
         inputs.extend(&named.indices);
-        bind_inplace(&Place { name: "index_put", address: named.address, mode: IndexMode::Put }, &inputs)
+        bind_inplace(&Place { name: "index_put", address: named.address, mode: IndexMode::Put, wraps: true }, &inputs)
     }
 
     fn picked_ndim(&self, named: &Named) -> usize {
@@ -298,4 +293,57 @@ fn as_values(target: &Tensor, values: Operand) -> Result<Tensor> {
 fn without_leading_ones(t: &Tensor, ndim: usize) -> Result<Tensor> {
     let extra = t.shape().iter().take(t.ndim().saturating_sub(ndim)).take_while(|&&n| n == 1).count();
     if extra == 0 { Ok(t.clone()) } else { t.reshape_to(&t.shape()[extra..]) }
+}
+
+/// Index tensors and masks by position, as index tensors with the dimensions that they stand for.
+pub(super) fn places_of(x: &Tensor, items: &[Option<Tensor>]) -> Result<(SmallVec<[usize; 4]>, SmallVec<[Tensor; 2]>)> {
+    let whole = IndexItem::Slice { start: None, stop: None, step: None };
+    let items: Vec<IndexItem> = items.iter().map(|t| t.clone().map_or(whole.clone(), IndexItem::Tensor)).collect();
+    let taken: usize = items.iter().map(IndexItem::takes).sum();
+    if taken > x.ndim() {
+        return Err(Error::index(format!("index_put: too many indices for tensor of dimension {} (got {taken})", x.ndim())));
+    }
+    let (mut dims, mut found, mut at) = (SmallVec::new(), SmallVec::new(), 0);
+    for item in &items {
+        match item {
+            IndexItem::Tensor(t) if is_mask(t) => {
+                check_mask(x, t, at)?;
+                for (d, places) in super::mask::nonzero(t, false)?.unbind(1)?.into_iter().enumerate() {
+                    dims.push(at + d);
+                    found.push(places);
+                }
+            }
+            IndexItem::Tensor(t) => {
+                check_integral(t)?;
+                dims.push(at);
+                found.push(t.to_dtype(DType::I64)?);
+            }
+            _ => {}
+        }
+        at += item.takes();
+    }
+    if dims.is_empty() {
+        return Err(Error::index("index_put: at least one of the indices must be a tensor"));
+    }
+    Ok((dims, found))
+}
+
+fn check_mask(x: &Tensor, mask: &Tensor, from: usize) -> Result<()> {
+    let under = &x.shape()[from..from + mask.ndim()];
+    match (0..mask.ndim()).find(|&d| mask.shape()[d] != under[d]) {
+        Some(d) => Err(Error::index(format!(
+            "index: The shape of the mask {} at index {d} does not match the shape of the indexed tensor {} at index {}",
+            show(mask.shape()),
+            show(x.shape()),
+            from + d
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn check_integral(t: &Tensor) -> Result<()> {
+    if t.dtype().is_integral() {
+        return Ok(());
+    }
+    Err(Error::index(format!("index: tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())))
 }

@@ -13,17 +13,28 @@ pub fn meshgrid(tensors: &[&Tensor], indexing: &str) -> Result<Vec<Tensor>> {
     let swap = match indexing {
         "xy" => tensors.len() >= 2,
         "ij" => false,
-        other => return Err(Error::runtime(format!("meshgrid: torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"))),
+        other => {
+            return Err(Error::runtime(format!(
+                "meshgrid: torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"
+            )));
+        }
     };
     let (Some(first), n) = (tensors.first(), tensors.len()) else {
         return Err(Error::runtime("meshgrid: meshgrid expects a non-empty TensorList"));
     };
     for t in tensors {
         if t.ndim() > 1 {
-            return Err(Error::runtime(format!("meshgrid: torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {:?}", t.shape())));
+            return Err(Error::runtime(format!(
+                "meshgrid: torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {:?}",
+                t.shape()
+            )));
         }
         if t.dtype() != first.dtype() {
-            return Err(Error::runtime(format!("meshgrid: torch.meshgrid expects all tensors to have the same dtype, got {} and {}", first.dtype(), t.dtype())));
+            return Err(Error::runtime(format!(
+                "meshgrid: torch.meshgrid expects all tensors to have the same dtype, got {} and {}",
+                first.dtype(),
+                t.dtype()
+            )));
         }
     }
     // Dimension of the grid along which vector `i` runs.
@@ -46,7 +57,9 @@ pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
         .iter()
         .map(|t| match t.ndim() {
             0..=2 => t.at_least(2),
-            n => Err(Error::runtime(format!("block_diag: torch.block_diag: Input tensors must have 2 or fewer dimensions. Input has {n} dimensions"))),
+            n => Err(Error::runtime(format!(
+                "block_diag: torch.block_diag: Input tensors must have 2 or fewer dimensions. Input has {n} dimensions"
+            ))),
         })
         .collect::<Result<_>>()?;
     if blocks.is_empty() {

@@ -56,7 +56,11 @@ impl Primitive for Cat {
         sizes[self.dim] = 0;
         for (i, t) in inputs.iter().enumerate().filter(|(_, t)| !skipped(t)) {
             if t.ndim() != first.ndim() {
-                return Err(Error::runtime(format!("cat: Tensors must have same number of dimensions: got {} and {} (tensor number {i})", first.ndim(), t.ndim())));
+                return Err(Error::runtime(format!(
+                    "cat: Tensors must have same number of dimensions: got {} and {} (tensor number {i})",
+                    first.ndim(),
+                    t.ndim()
+                )));
             }
             for (d, (&a, &b)) in first.shape().iter().zip(t.shape()).enumerate() {
                 if d != self.dim && a != b {
@@ -116,7 +120,11 @@ impl Primitive for Stack {
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
         let first = inputs[0].shape();
         for (i, t) in inputs.iter().enumerate().filter(|(_, t)| t.shape() != first) {
-            return Err(Error::runtime(format!("stack: stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {i}", show(first), show(t.shape()))));
+            return Err(Error::runtime(format!(
+                "stack: stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {i}",
+                show(first),
+                show(t.shape())
+            )));
         }
         let mut sizes = Dims::from_slice(first);
         sizes.insert(self.0, inputs.len());
@@ -187,7 +195,8 @@ fn horizontally(a: &Args) -> Result<Out> {
 }
 
 fn as_columns(a: &Args) -> Result<Out> {
-    let columns: Vec<Tensor> = a.tensors(0)?.into_iter().map(|t| if t.ndim() < 2 { t.reshape(&[-1, 1]) } else { Ok(t.clone()) }).collect::<Result<_>>()?;
+    let columns: Vec<Tensor> =
+        a.tensors(0)?.into_iter().map(|t| if t.ndim() < 2 { t.reshape(&[-1, 1]) } else { Ok(t.clone()) }).collect::<Result<_>>()?;
     if columns.is_empty() {
         return Err(Error::runtime("column_stack: column_stack expects a non-empty TensorList"));
     }

@@ -30,7 +30,8 @@ impl View for AsReal {
 
     fn transpose(&self, grad: &Tensor, _: &OutputInfo) -> Result<Tensor> {
         // The pairs must lie side by side, which a gradient need not.
-        let pairs = if as_complex_layout(grad.layout()).is_ok() { grad.clone() } else { grad.copy_in(flambeau_base::MemoryFormat::Contiguous)? };
+        let pairs =
+            if as_complex_layout(grad.layout()).is_ok() { grad.clone() } else { grad.copy_in(flambeau_base::MemoryFormat::Contiguous)? };
         view(AsComplex, &pairs)
     }
 }
@@ -119,7 +120,15 @@ impl View for Retyped {
         if from == to {
             return Ok(l.clone());
         }
-        let wrong = |why: String| Error::runtime(format!("view: {why} to view {} as {} (different element sizes), sizes {:?}, strides {:?}", input.dtype(), self.0, l.sizes(), l.strides()));
+        let wrong = |why: String| {
+            Error::runtime(format!(
+                "view: {why} to view {} as {} (different element sizes), sizes {:?}, strides {:?}",
+                input.dtype(),
+                self.0,
+                l.sizes(),
+                l.strides()
+            ))
+        };
         let Some(last) = l.ndim().checked_sub(1) else {
             return Err(wrong("self.dim() cannot be 0".into()));
         };
@@ -170,7 +179,10 @@ impl Tensor {
     /// Pairs of real numbers as complex ones. `RuntimeError` unless the last dimension has size 2 and stride 1.
     pub fn view_as_complex(&self) -> Result<Tensor> {
         if !matches!(self.dtype(), DType::F32 | DType::F64) {
-            return Err(Error::runtime(format!("view_as_complex: view_as_complex is only supported for floating point tensors of 32 or 64 bits, but got a tensor of {}", self.dtype())));
+            return Err(Error::runtime(format!(
+                "view_as_complex: view_as_complex is only supported for floating point tensors of 32 or 64 bits, but got a tensor of {}",
+                self.dtype()
+            )));
         }
         view(AsComplex, self)
     }
@@ -183,7 +195,10 @@ impl Tensor {
     /// Imaginary parts, as a view. `RuntimeError` for real numbers.
     pub fn imag(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::runtime(format!("imag: imag is not implemented for tensors with non-complex dtypes, got {}.", self.dtype())));
+            return Err(Error::runtime(format!(
+                "imag: imag is not implemented for tensors with non-complex dtypes, got {}.",
+                self.dtype()
+            )));
         }
         view(Imag, self)
     }
@@ -212,7 +227,9 @@ pub(super) static OPS: &[Op] = &[
         .places(place::TORCH)
         .doc("Pairs of real numbers, the last dimension, as complex ones: a view.")
         .samples(&["T(3,2)"]),
-    view_row("real(Tensor(a) self) -> Tensor(a)", real).doc("Real parts: a view of complex numbers, and real numbers themselves.").samples(&["T(2,3)"]),
+    view_row("real(Tensor(a) self) -> Tensor(a)", real)
+        .doc("Real parts: a view of complex numbers, and real numbers themselves.")
+        .samples(&["T(2,3)"]),
     view_row("imag(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.imag()?.into()))
         .doc("Imaginary parts of complex numbers: a view. A RuntimeError for real numbers.")
         .samples(&[]),

@@ -8,7 +8,11 @@ use smallvec::SmallVec;
 /// Refuses more than two dimensions for `t`.
 pub(super) fn check_t(op: &str, t: &Tensor) -> Result<()> {
     if t.ndim() > 2 {
-        return Err(Error::runtime(format!("{op}: t() expects a tensor with <= 2 dimensions, but self is {}D (shape {})", t.ndim(), show(t.shape()))));
+        return Err(Error::runtime(format!(
+            "{op}: t() expects a tensor with <= 2 dimensions, but self is {}D (shape {})",
+            t.ndim(),
+            show(t.shape())
+        )));
     }
     Ok(())
 }
@@ -67,7 +71,9 @@ impl Tensor {
     pub fn adjoint(&self) -> Result<Tensor> {
         let n = self.ndim();
         if n < 2 {
-            return Err(Error::runtime(format!("adjoint: tensor.adjoint() is only supported on matrices or batches of matrices. Got {n}-D tensor.")));
+            return Err(Error::runtime(format!(
+                "adjoint: tensor.adjoint() is only supported on matrices or batches of matrices. Got {n}-D tensor."
+            )));
         }
         let t = self.mT()?;
         if t.dtype().is_complex() { t.conjugated() } else { Ok(t) }

@@ -29,7 +29,9 @@ impl Tensor {
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let (a, b) = (wrap_dim("flatten", start, self.ndim())?, wrap_dim("flatten", end, self.ndim())?);
         if a > b {
-            return Err(Error::runtime(format!("flatten: flatten() has invalid args: start_dim cannot come after end_dim, got {start} and {end}")));
+            return Err(Error::runtime(format!(
+                "flatten: flatten() has invalid args: start_dim cannot come after end_dim, got {start} and {end}"
+            )));
         }
         if self.ndim() == 0 {
             return self.reshape_to(&[1]);
@@ -54,7 +56,9 @@ impl Tensor {
         let d = wrap_dim("unflatten", dim, self.ndim())?;
         let size = self.shape()[d];
         let new = infer_size("unflatten", sizes, size).map_err(|_| {
-            Error::runtime(format!("unflatten: Provided sizes {sizes:?} don't multiply up to the size of dim {d} ({size}) in the input tensor"))
+            Error::runtime(format!(
+                "unflatten: Provided sizes {sizes:?} don't multiply up to the size of dim {d} ({size}) in the input tensor"
+            ))
         })?;
         let mut all = Dims::from_slice(&self.shape()[..d]);
         all.extend(new);
@@ -89,9 +93,9 @@ pub fn infer_size(op: &str, sizes: &[i64], n: usize) -> Result<Dims> {
     }
     let known = numel(&out)?;
     match free {
-        Some(_) if known == 0 && n == 0 => {
-            Err(Error::runtime(format!("{op}: cannot reshape tensor of {n} elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous")))
-        }
+        Some(_) if known == 0 && n == 0 => Err(Error::runtime(format!(
+            "{op}: cannot reshape tensor of {n} elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
+        ))),
         Some(i) if known != 0 && n % known == 0 => {
             out[i] = n / known;
             Ok(out)

@@ -244,13 +244,18 @@ fn list(pieces: Result<Vec<Tensor>>) -> Result<Out> {
 fn split_along(a: &Args, op: &str, least: usize, dim: i64) -> Result<Out> {
     let t = a.tensor(0)?;
     if t.ndim() < least {
-        return Err(Error::runtime(format!("{op}: torch.{op} requires a tensor with at least {least} dimension, but got a tensor with {} dimensions!", t.ndim())));
+        return Err(Error::runtime(format!(
+            "{op}: torch.{op} requires a tensor with at least {least} dimension, but got a tensor with {} dimensions!",
+            t.ndim()
+        )));
     }
     match a.opt_int(1) {
         Ok(Some(n)) => {
             let size = t.shape()[dim as usize] as i64;
             if n == 0 || size % n != 0 {
-                return Err(Error::runtime(format!("{op}: torch.{op} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible by the split_size {n}!")));
+                return Err(Error::runtime(format!(
+                    "{op}: torch.{op} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible by the split_size {n}!"
+                )));
             }
             list(t.tensor_split(n, dim))
         }
@@ -269,17 +274,23 @@ fn split_at_tensor(a: &Args) -> Result<Out> {
     match at.ndim() {
         0 => list(t.tensor_split(at64[0], a.int(2)?)),
         1 => list(t.tensor_split_at(&at64, a.int(2)?)),
-        n => Err(Error::runtime(format!("tensor_split: expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {n} dims"))),
+        n => Err(Error::runtime(format!(
+            "tensor_split: expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {n} dims"
+        ))),
     }
 }
 
 pub(super) static OPS: &[Op] = &[
-    view_row("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.split(a.int(1)?, a.int(2)?)))
-        .doc("Views of `split_size` along dimension `dim`; the last may be shorter.")
-        .samples(&["T(5,2), 2", "T(2,4), 2, dim=1"]),
-    view_row("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.split_with_sizes(&a.ints(1)?, a.int(2)?)))
-        .doc("Views of these lengths along dimension `dim`, which they fill.")
-        .samples(&["T(5,2), [2, 3]", "T(2,4), [1, 3], dim=1"]),
+    view_row("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", |a| {
+        list(a.tensor(0)?.split(a.int(1)?, a.int(2)?))
+    })
+    .doc("Views of `split_size` along dimension `dim`; the last may be shorter.")
+    .samples(&["T(5,2), 2", "T(2,4), 2, dim=1"]),
+    view_row("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", |a| {
+        list(a.tensor(0)?.split_with_sizes(&a.ints(1)?, a.int(2)?))
+    })
+    .doc("Views of these lengths along dimension `dim`, which they fill.")
+    .samples(&["T(5,2), [2, 3]", "T(2,4), [1, 3], dim=1"]),
     view_row("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", |a| {
         list(a.tensor(0)?.split_with_sizes(&a.ints(1)?, a.int(2)?))
     })
@@ -288,21 +299,40 @@ pub(super) static OPS: &[Op] = &[
     view_row("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)))
         .doc("At most `chunks` views of equal length along dimension `dim`; the last may be shorter.")
         .samples(&["T(5,2), 2", "T(2,6), 3, dim=-1"]),
-    view_row("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.tensor_split(a.int(1)?, a.int(2)?)))
-        .doc("`sections` views along dimension `dim`, the first ones longer by one where it does not divide.")
-        .samples(&["T(5,2), 2", "T(2,7), 3, dim=1"]),
-    view_row("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.tensor_split_at(&a.ints(1)?, a.int(2)?)))
-        .doc("The views between these indices of dimension `dim`.")
-        .samples(&["T(5,2), [1, 3]"]),
-    view_row("tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]", split_at_tensor)
-        .doc("As the other forms, with the number or the indices in a tensor.")
-        .samples(&["T(5,2), I(2; 1..4)"]),
-    view_row("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", horizontally).doc("Equal views along dimension 1 (0 for a vector).").samples(&["T(2,4), 2"]),
-    view_row("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", horizontally).doc("Views between indices of dimension 1 (0 for a vector).").samples(&["T(2,4), [1, 3]"]),
-    view_row("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |a| split_along(a, "vsplit", 2, 0)).doc("Equal views along dimension 0.").samples(&["T(4,2), 2"]),
-    view_row("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", |a| split_along(a, "vsplit", 2, 0)).doc("Views between indices of dimension 0.").samples(&["T(4,2), [1, 3]"]),
-    view_row("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |a| split_along(a, "dsplit", 3, 2)).doc("Equal views along dimension 2.").samples(&["T(1,2,4), 2"]),
-    view_row("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", |a| split_along(a, "dsplit", 3, 2)).doc("Views between indices of dimension 2.").samples(&["T(1,2,4), [1, 3]"]),
+    view_row("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", |a| {
+        list(a.tensor(0)?.tensor_split(a.int(1)?, a.int(2)?))
+    })
+    .doc("`sections` views along dimension `dim`, the first ones longer by one where it does not divide.")
+    .samples(&["T(5,2), 2", "T(2,7), 3, dim=1"]),
+    view_row("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", |a| {
+        list(a.tensor(0)?.tensor_split_at(&a.ints(1)?, a.int(2)?))
+    })
+    .doc("The views between these indices of dimension `dim`.")
+    .samples(&["T(5,2), [1, 3]"]),
+    view_row(
+        "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+        split_at_tensor,
+    )
+    .doc("As the other forms, with the number or the indices in a tensor.")
+    .samples(&["T(5,2), I(2; 1..4)"]),
+    view_row("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", horizontally)
+        .doc("Equal views along dimension 1 (0 for a vector).")
+        .samples(&["T(2,4), 2"]),
+    view_row("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", horizontally)
+        .doc("Views between indices of dimension 1 (0 for a vector).")
+        .samples(&["T(2,4), [1, 3]"]),
+    view_row("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |a| split_along(a, "vsplit", 2, 0))
+        .doc("Equal views along dimension 0.")
+        .samples(&["T(4,2), 2"]),
+    view_row("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", |a| split_along(a, "vsplit", 2, 0))
+        .doc("Views between indices of dimension 0.")
+        .samples(&["T(4,2), [1, 3]"]),
+    view_row("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |a| split_along(a, "dsplit", 3, 2))
+        .doc("Equal views along dimension 2.")
+        .samples(&["T(1,2,4), 2"]),
+    view_row("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", |a| split_along(a, "dsplit", 3, 2))
+        .doc("Views between indices of dimension 2.")
+        .samples(&["T(1,2,4), [1, 3]"]),
     view_row("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.unbind(a.int(1)?)))
         .doc("The views at each index of dimension `dim`, which they lack.")
         .samples(&["T(3,2)", "T(3,2), 1"]),

@@ -81,7 +81,12 @@ fn shifted(l: &Layout, by: usize) -> Layout {
 
 /// A layout as a view of so many elements of memory.
 fn over_memory(l: &Layout, size: usize) -> Result<AsStrided> {
-    Ok(AsStrided { sizes: Dims::from_slice(l.sizes()), strides: Strides::from_slice(l.strides()), offset: l.offset(), origin: Layout::contiguous(&[size])? })
+    Ok(AsStrided {
+        sizes: Dims::from_slice(l.sizes()),
+        strides: Strides::from_slice(l.strides()),
+        offset: l.offset(),
+        origin: Layout::contiguous(&[size])?,
+    })
 }
 
 /// Where each element lies, in row-major order.
@@ -142,7 +147,10 @@ impl Tensor {
         let offset = offset.unwrap_or(self.layout().offset());
         // Lengths and signs are looked at before anything is made of them.
         Layout::strided("as_strided", sizes, strides, offset)?;
-        view(AsStrided { sizes: Dims::from_slice(sizes), strides: Strides::from_slice(strides), offset, origin: self.layout().clone() }, self)
+        view(
+            AsStrided { sizes: Dims::from_slice(sizes), strides: Strides::from_slice(strides), offset, origin: self.layout().clone() },
+            self,
+        )
     }
 
     /// A view of the windows of `size` elements of a dimension, `step` apart, as a new last dimension.
@@ -150,7 +158,10 @@ impl Tensor {
         let d = wrap_dim("unfold", dim, self.ndim())?;
         let have = if self.ndim() == 0 { 1 } else { self.shape()[d] };
         if size < 0 || size as usize > have {
-            return Err(Error::runtime(format!("unfold: maximum size for tensor at dimension {d} is {have} but size is {size} (shape {})", show(self.shape()))));
+            return Err(Error::runtime(format!(
+                "unfold: maximum size for tensor at dimension {d} is {have} but size is {size} (shape {})",
+                show(self.shape())
+            )));
         }
         if step <= 0 {
             return Err(Error::runtime(format!("unfold: step is {step} but must be > 0")));
@@ -162,9 +173,8 @@ impl Tensor {
 /// Sizes and strides of a call, as they are held. `RuntimeError` for negative ones.
 pub(super) fn geometry(op: &str, sizes: &[i64], strides: &[i64], offset: Option<i64>) -> Result<(Dims, Strides, Option<usize>)> {
     let positive = |n: i64| usize::try_from(n).map_err(|_| Error::runtime(format!("{op}: sizes must not be negative, got {sizes:?}")));
-    let offset = offset
-        .map(|o| usize::try_from(o).map_err(|_| Error::runtime(format!("{op}: Tensor: invalid storage offset {o}"))))
-        .transpose()?;
+    let offset =
+        offset.map(|o| usize::try_from(o).map_err(|_| Error::runtime(format!("{op}: Tensor: invalid storage offset {o}")))).transpose()?;
     Ok((sizes.iter().map(|&n| positive(n)).collect::<Result<_>>()?, strides.iter().map(|&s| s as isize).collect(), offset))
 }
 

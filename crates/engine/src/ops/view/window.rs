@@ -66,11 +66,7 @@ impl Step {
 /// Where the diagonal of a matrix begins (row, column) and how long it is.
 pub(super) fn diagonal_span(rows: usize, columns: usize, offset: i64) -> (usize, usize, usize) {
     let skip = offset.unsigned_abs() as usize;
-    if offset >= 0 {
-        (0, skip, rows.min(columns.saturating_sub(skip)))
-    } else {
-        (skip, 0, rows.saturating_sub(skip).min(columns))
-    }
+    if offset >= 0 { (0, skip, rows.min(columns.saturating_sub(skip))) } else { (skip, 0, rows.saturating_sub(skip).min(columns)) }
 }
 
 fn diagonal(l: &Layout, offset: i64, dim1: usize, dim2: usize) -> Layout {
@@ -229,7 +225,10 @@ impl Tensor {
             return Err(Error::runtime(format!("narrow: length must be non-negative, got {length}")));
         }
         if start < -size || start > size {
-            return Err(Error::index(format!("narrow: start out of range (expected to be in range of [{}, {size}], but got {start})", -size)));
+            return Err(Error::index(format!(
+                "narrow: start out of range (expected to be in range of [{}, {size}], but got {start})",
+                -size
+            )));
         }
         let start = if start < 0 { start + size } else { start };
         if length > size - start {
@@ -242,7 +241,10 @@ impl Tensor {
     pub fn diagonal(&self, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
         let (a, b) = (wrap_dim("diagonal", dim1, self.ndim())?, wrap_dim("diagonal", dim2, self.ndim())?);
         if a == b {
-            return Err(Error::runtime(format!("diagonal: diagonal dimensions cannot be identical {dim1}, {dim2} (shape {})", show(self.shape()))));
+            return Err(Error::runtime(format!(
+                "diagonal: diagonal dimensions cannot be identical {dim1}, {dim2} (shape {})",
+                show(self.shape())
+            )));
         }
         view(Window(smallvec![Step::Diagonal { offset, dim1: a, dim2: b }]), self)
     }
