@@ -37,6 +37,18 @@ struct Index {
     step: isize,
 }
 
+impl Walk {
+    /// Values ordered in memory as the tensor's elements that they meet, and the indices, are.
+    fn layout(&self) -> Result<Layout> {
+        let strided = |strides: &Strides| Layout::strided("index", &self.sizes, strides, 0);
+        let mut layouts: SmallVec<[Layout; 4]> = smallvec![strided(&self.tensor)?];
+        for i in &self.indices {
+            layouts.push(strided(&i.strides)?);
+        }
+        Layout::of_result(&self.sizes, &layouts.iter().collect::<SmallVec<[&Layout; 4]>>())
+    }
+}
+
 impl Address {
     /// How index tensors address a layout.
     fn walk(&self, op: &str, layout: &Layout, indices: &[&Tensor]) -> Result<Walk> {
@@ -165,7 +177,8 @@ impl Primitive for Pick {
         {
             return Err(Error::index(format!("{}: index is out of bounds for dimension {} with size 0", self.name, i.dim)));
         }
-        Ok(smallvec![OutSpec { layout: Layout::contiguous(&walk.sizes)?, dtype: x.dtype() }])
+        let layout = if self.wraps && !x.is_contiguous() { walk.layout()? } else { Layout::contiguous(&walk.sizes)? };
+        Ok(smallvec![OutSpec { layout, dtype: x.dtype() }])
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
