@@ -108,8 +108,8 @@ fn float_steps() {
             } else {
                 program(&[dtype], |k, v| k.step(op, dtype, [v[0]; 3]))
             };
-            let out = run(&p, &[], if two { &[&x, &y] } else { &[&x] }).unwrap().to_scalars().unwrap();
-            let epsilon = match dtype {
+            let out = run(&p, &[], [&x, &y].get(..op.arity()).unwrap()).unwrap().to_scalars().unwrap();
+            let epsilon: f64 = match dtype {
                 DType::F64 => 2e-13,
                 DType::F32 => 4e-7,
                 DType::BF16 => 4.5e-3,
