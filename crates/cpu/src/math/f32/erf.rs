@@ -1,6 +1,7 @@
 //! The error function, its complement and its inverse.
 
 use super::exp::{Wide, exp_parts, exp_parts_wide, scale_normal};
+use super::log::log;
 use super::{fma, with_sign};
 use crate::math::poly;
 
@@ -37,6 +38,27 @@ pub fn erfc(x: f32) -> f32 {
     let zq = z * q;
     let tail = exp_neg_product(a, a, epsilon).times(zq, fma(z, q, -zq));
     if x < 0.0 { 2.0 - tail } else { tail }
+}
+
+/// Inverse error function; ±inf at ±1, NaN beyond.
+///
+/// After M. Giles, "Approximating the erfinv function": erfinv(x) / x is smooth in w = -log(1 - x²) near 0 and in sqrt(w)
+/// in the tail; the polynomials are our own.
+#[inline(always)]
+pub fn erfinv(x: f32) -> f32 {
+    let w = -log(fma(-x, x, 1.0));
+    let v = w - 2.5;
+    let near = poly!(v; 1.501_409_4, 0.246_640_3, -0.004_177_389_7, -0.001_252_748_4, 0.000_218_346_92, -4.959_743_4e-6,
+        -3.463_356_3e-6, 4.654_287_4e-7, 2.328_584_4e-8, -8.739_831e-9);
+    let v = w.sqrt() - 3.1;
+    let far = poly!(v; 2.933_231_6, 1.003_356_1, 0.007_461_360_7, -0.005_695_4, 0.004_108_127_7, -0.002_721_142_5,
+        0.001_366_548_7, -0.000_287_046_6, -0.000_204_613_7, 0.000_130_473_83);
+    let y = x * if w < 5.0 { near } else { far };
+    if x.abs() == 1.0 {
+        f32::INFINITY.copysign(x)
+    } else {
+        y
+    }
 }
 
 /// C / (C + a) for a >= 0, as z (1 + ε) with a rounded quotient z; ε corrects it.
