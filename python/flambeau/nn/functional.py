@@ -260,13 +260,11 @@ def _same_shape(name, input, target):
 
 
 def _weighted(loss, weight, name, reduction):
-    """An elementwise loss times ``weight``, reduced: the mean is over the weights."""
+    """An elementwise loss times ``weight``, not reduced or reduced."""
     if weight.shape != loss.shape:
-        raise ValueError(f"{name}: weights and input must have the same size, got {weight.shape} and {loss.shape}")
+        raise ValueError(f"Weights and input must have the same size: {name} got {weight.shape} and {loss.shape}")
     loss = loss * weight
-    if reduction == 0:
-        return loss
-    return loss.sum() if reduction == 2 else loss.sum() / weight.sum()
+    return loss if reduction == 0 else loss.sum() if reduction == 2 else loss.mean()
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -274,7 +272,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     code = _reduction(reduction, size_average, reduce)
     input, target = _same_shape("mse_loss", input, target)
     if weight is not None:
-        return _weighted(_nn.mse_loss(input, target, 0), weight, "mse_loss", code)
+        loss = _weighted(_nn.mse_loss(input, target, 0), weight, "mse_loss", 2 * bool(code))
+        return loss / weight.sum() if code == 1 else loss
     return _nn.mse_loss(input, target, code)
 
 
@@ -283,7 +282,8 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     code = _reduction(reduction, size_average, reduce)
     input, target = _same_shape("l1_loss", input, target)
     if weight is not None:
-        return _weighted(_nn.l1_loss(input, target, 0), weight, "l1_loss", code)
+        loss = _weighted(_nn.l1_loss(input, target, 0), weight, "l1_loss", 2 * bool(code))
+        return loss / weight.sum() if code == 1 else loss
     return _nn.l1_loss(input, target, code)
 
 

@@ -10,8 +10,8 @@ __all__ = [
 ]  # fmt: skip
 
 _GAINS = {
-    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,
-    "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4,
+    "linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1, "conv_transpose1d": 1, "conv_transpose2d": 1,
+    "conv_transpose3d": 1, "sigmoid": 1, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4,
 }  # fmt: skip
 
 
@@ -45,7 +45,11 @@ def _phi(x):
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal, kept within [a, b], by the inverse of its distribution function."""
+    """Normal, kept within [a, b], by drawing again what falls outside.
+
+    Where [a, b] holds less than 0.3 of the distribution, proposals are uniform in [a, b] and accepted by density.
+    Every round draws for the whole tensor, as PyTorch does, so the stream is the same.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         from warnings import warn
 
@@ -54,11 +58,36 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
             "The distribution of values may be incorrect.",
             stacklevel=2,
         )
+    if tensor.is_meta:
+        return tensor
     with no_grad():
-        low, high = _phi((a - mean) / std), _phi((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        likely = _phi((b - mean) / std) - _phi((a - mean) / std) > 0.3
+        return (_redraw_normal if likely else _redraw_uniform)(tensor, mean, std, a, b, generator)
+
+
+def _redraw_normal(tensor, mean, std, a, b, generator):
+    from .. import empty_like, where
+
+    low, high = (tensor.new_full((), end, device="cpu").item() for end in (a, b))  # the ends in the tensor's dtype
+    tensor.normal_(mean, std, generator=generator)
+    while (outside := (tensor < low) | (tensor > high)).any():
+        again = empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(where(outside, again, tensor))
+    return tensor
+
+
+def _redraw_uniform(tensor, mean, std, a, b, generator):
+    from .. import empty_like, where
+
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    wanted = None  # what has not been accepted yet; all of it in the first round
+    while wanted is None or wanted.any():
+        proposal = empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(proposal if wanted is None else where(wanted, proposal, tensor))
+        log_density = proposal.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        refused = empty_like(tensor).uniform_(generator=generator).log_() > log_density
+        wanted = refused if wanted is None else wanted & refused
+    return tensor
 
 
 def constant_(tensor, val):
