@@ -1,7 +1,6 @@
 """Derivatives held against finite differences."""
 
 from .. import _C
-from .._grad_mode import no_grad
 from .._tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -27,17 +26,16 @@ def _numerical(function, inputs, x, outputs, places, eps):
     """
     rows = [[] for _ in outputs]
     flat = x.data  # not detach(): the version must stay, as tensors saved by the graph are put back before they are used
-    with no_grad():
-        for position in range(x.numel()):
-            at = _unravel(position, x.shape)
-            kept = flat[at].item()
-            ends = []
-            for shifted in (kept + eps, kept - eps):
-                flat[at] = shifted
-                ends.append([y.detach().clone() for y in _tensors(function(*inputs))])
-            flat[at] = kept
-            for row, place in zip(rows, places):
-                row.append(((ends[0][place] - ends[1][place]) / (2 * eps)).reshape(-1))
+    for position in range(x.numel()):
+        at = _unravel(position, x.shape)
+        kept = flat[at].item()
+        ends = []
+        for shifted in (kept + eps, kept - eps):
+            flat[at] = shifted
+            ends.append([y.detach().clone() for y in _tensors(function(*inputs))])
+        flat[at] = kept
+        for row, place in zip(rows, places):
+            row.append(((ends[0][place] - ends[1][place]) / (2 * eps)).reshape(-1))
     return [_C.stack(row) if row else _C.zeros((0, y.numel()), dtype=y.dtype) for row, y in zip(rows, outputs)]
 
 
