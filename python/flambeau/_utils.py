@@ -14,9 +14,24 @@ def _set_state(target, state):
     return target
 
 
+class _TypedBytes:
+    """A storage and the dtype that its class stands for (None: plain bytes), on the way into a tensor."""
+
+    __slots__ = ("untyped", "dtype")
+
+    def __init__(self, untyped, dtype):
+        self.untyped = untyped
+        self.dtype = dtype
+
+
+def _storage_from_bytes(data, dtype):
+    """The storage of a tensor that plain pickle wrote."""
+    return _TypedBytes(_C._storage_from_bytes(data), dtype)
+
+
 def _rebuild_tensor(storage, storage_offset, size, stride):
     """A view of ``storage``."""
-    return _C._tensor_from_storage(storage, storage_offset, tuple(size), tuple(stride))
+    return _C._tensor_from_storage(storage.untyped, storage_offset, tuple(size), tuple(stride), storage.dtype)
 
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
@@ -29,7 +44,7 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
 
 def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     """As the second version, for dtypes that have no storage class: the storage holds plain bytes."""
-    tensor = _C._tensor_from_storage(storage, storage_offset, tuple(size), tuple(stride), dtype)
+    tensor = _C._tensor_from_storage(storage.untyped, storage_offset, tuple(size), tuple(stride), dtype)
     if requires_grad:
         tensor.requires_grad_(True)
     return tensor
