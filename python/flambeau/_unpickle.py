@@ -7,20 +7,21 @@ functions, plain containers, flambeau's own modules and optimizers (where asked 
 import pickle
 from collections import Counter, OrderedDict, defaultdict
 from io import BytesIO
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 from . import _C, _utils
 
 _REBUILD = (
     "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
-    "_rebuild_parameter_with_state", "_rebuild_meta_tensor_no_storage", "_rebuild_from_type_v2",
+    "_rebuild_parameter_with_state", "_rebuild_meta_tensor_no_storage",
 )  # fmt: skip
 _PLAIN = {
     "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "collections.defaultdict": defaultdict,
     "builtins.set": set, "builtins.frozenset": frozenset, "builtins.bytearray": bytearray, "builtins.complex": complex,
     "builtins.dict": dict, "builtins.list": list, "builtins.tuple": tuple, "builtins.int": int,
     "builtins.float": float, "builtins.bool": bool, "builtins.str": str,
-    "__builtin__.set": set, "__builtin__.complex": complex, "__builtin__.bytearray": bytearray,
 }  # fmt: skip
+_CODE = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType)
 # Packages of which every class is made of settings and tensors: nothing in them acts when it is made.
 _OWN = ("nn.", "optim.")
 
@@ -53,6 +54,8 @@ class Unpickler(pickle._Unpickler):
         self.callables = {id(obj) for obj in (*_PLAIN.values(), *extra.values())}
         for name in _REBUILD:
             self._allow(f"torch._utils.{name}", getattr(_utils, name))
+        self.rebuild_typed = self._rebuild_typed  # kept: a bound method is a new object each time
+        self._allow("torch._utils._rebuild_from_type_v2", self.rebuild_typed)
         for name in ("Size", "device"):
             self._allow(f"torch.{name}", getattr(_C, name))
 
@@ -60,9 +63,14 @@ class Unpickler(pickle._Unpickler):
         self.allowed[path] = obj
         self.callables.add(id(obj))
 
+    def _rebuild_typed(self, func, new_type, args, state):
+        """A tensor of a subclass; what makes it is checked as a call of the file's own is."""
+        self._check(func)
+        return _utils._rebuild_from_type_v2(func, new_type, args, state)
+
     def find_class(self, module, name):
         """The object at ``module.name``, if it is allowed."""
-        path = f"{module}.{name}"
+        path = f"{'builtins' if module == '__builtin__' else module}.{name}"
         if path.startswith("flambeau."):
             path = "torch" + path[len("flambeau") :]
         if path in self.allowed:
@@ -143,7 +151,7 @@ class Unpickler(pickle._Unpickler):
     def load_build(self):
         """BUILD: give an object its state. A class or a function has none that a file could set."""
         target = self.stack[-2]
-        if isinstance(target, type) or callable(target) and not hasattr(type(target), "__setstate__"):
+        if isinstance(target, _CODE):
             raise pickle.UnpicklingError(f"load: the file sets attributes of {target!r}, which is refused")
         super().load_build()
 

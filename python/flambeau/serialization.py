@@ -75,6 +75,7 @@ class _Pickler(pickle._Pickler):
         super().__init__(out, protocol)
         self.storages = {}  # by place in memory: key and storage
         self.names = {}
+        self.places = {}
 
     def persistent_id(self, obj):
         if type(obj) is not StorageOf:
@@ -82,10 +83,12 @@ class _Pickler(pickle._Pickler):
         storage, dtype = obj.untyped, obj.dtype
         place = (storage.data_ptr(), storage.nbytes()) if storage.nbytes() else id(obj)
         key, _ = self.storages.setdefault(place, (str(len(self.storages)), storage))
+        location = str(storage.device)
+        location = self.places.setdefault(location, location)  # one object, so that it is written once
         if dtype is None:
-            return ("storage", self.name("torch.storage", "UntypedStorage"), key, "cpu", storage.nbytes())
+            return ("storage", self.name("torch.storage", "UntypedStorage"), key, location, storage.nbytes())
         kind = self.name("torch", _STORAGE_CLASSES[_name_of(dtype)])
-        return ("storage", kind, key, str(storage.device), storage.nbytes() // dtype.itemsize)
+        return ("storage", kind, key, location, storage.nbytes() // dtype.itemsize)
 
     def name(self, module, name):
         """One object a name, so that the second time only a reference is written."""
