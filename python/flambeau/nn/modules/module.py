@@ -36,6 +36,11 @@ def _indented(text, by=2):
     return text.replace("\n", "\n" + " " * by)
 
 
+def _zero(grad):
+    """Fill a gradient with zeros and cut it from what it was computed from."""
+    (grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)).zero_()
+
+
 def _not_implemented(self, *input):
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
@@ -449,13 +454,21 @@ class Module(HookMixin, StateMixin):
 
     def zero_grad(self, set_to_none=True):
         """Drop the gradients of all parameters, or fill them with zeros."""
-        for param in self.parameters():
-            if param.grad is None:
-                continue
-            if set_to_none:
-                param.grad = None
-            else:
-                param.grad.detach_().zero_() if param.grad.grad_fn is not None else param.grad.requires_grad_(False).zero_()
+        modules = [self]  # grows while it is walked; names and order, which parameters() is for, do not matter here
+        seen = {self}
+        for module in modules:
+            state = module.__dict__
+            for param in state["_parameters"].values():
+                if param is None or (grad := param.grad) is None:
+                    continue
+                if set_to_none:
+                    param.grad = None
+                else:
+                    _zero(grad)
+            for child in state["_modules"].values():
+                if child is not None and child not in seen:
+                    seen.add(child)
+                    modules.append(child)
 
     def compile(self, *args, **kwargs):
         """Accepted for PyTorch's sake: the module goes on running eagerly, and says so once."""
