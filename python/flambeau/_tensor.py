@@ -76,7 +76,9 @@ class Tensor(_C.TensorBase):
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment: call detach() first, or copy what the tensor was computed from"
             )
-        with _C._no_grad_guard():
+        from ._grad_mode import no_grad
+
+        with no_grad():
             if self.is_meta:
                 made = self.detach().clone()
             else:

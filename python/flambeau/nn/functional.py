@@ -10,18 +10,15 @@ _nn = _C._nn
 
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
-    "linear", "bilinear", "gelu", "softplus", "logsigmoid", "softshrink", "hardshrink", "prelu", "one_hot",
-    "scaled_dot_product_attention", "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "selu_",
-    "celu_", "hardtanh_", "threshold_",
+    "linear", "bilinear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
+    "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
 )  # fmt: skip
-_RENAMED = {"logsigmoid": "log_sigmoid"}
 
 for _name in _NATIVE:
-    _native_name = _RENAMED.get(_name, _name)
-    _found = getattr(_nn, _native_name, None) or getattr(_C, _native_name, None)
+    _found = getattr(_nn, _name, None) or getattr(_C, _name, None)
     if _found is not None:
         globals()[_name] = _found
-del _name, _native_name, _found
+del _name, _found
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
@@ -72,9 +69,13 @@ def mish(input, inplace=False):
     return _pick("mish", inplace)(input)
 
 
+# Source: Klambauer and others, "Self-normalizing neural networks", 2017.
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
 def selu(input, inplace=False):
-    """Self-normalising ELU, with its two fixed constants."""
-    return _pick("selu", inplace)(input)
+    """Self-normalising ELU: ``scale * elu(x, alpha)`` with the two constants of its paper."""
+    return _pick("elu", inplace)(input, _SELU_ALPHA, _SELU_SCALE)
 
 
 def hardsigmoid(input, inplace=False):
@@ -99,12 +100,43 @@ def elu(input, alpha=1.0, inplace=False):
 
 def celu(input, alpha=1.0, inplace=False):
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
-    return _pick("celu", inplace)(input, alpha)
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _pick("elu", inplace)(input, alpha, 1.0, 1.0 / alpha)
 
 
 def threshold(input, threshold, value, inplace=False):
     """``x`` where it exceeds ``threshold``, else ``value``."""
-    return _pick("threshold", inplace)(input, threshold, value)
+    below = input <= threshold
+    return input.masked_fill_(below, value) if inplace else input.masked_fill(below, value)
+
+
+def hardshrink(input, lambd=0.5):
+    """``x`` where its magnitude exceeds ``lambd``, else zero."""
+    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
+
+
+def softshrink(input, lambd=0.5):
+    """``x`` moved towards zero by ``lambd``, and zero within it."""
+    if not lambd >= 0:
+        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}")
+    inside = (input >= -lambd) & (input <= lambd)
+    return _C.where(input > 0, input - lambd, input + lambd).masked_fill(inside, 0)
+
+
+def prelu(input, weight):
+    """``x`` where positive, else ``weight * x``, one weight or one for each channel (dimension 1)."""
+    if weight.numel() != 1:
+        channels = input.size(1) if input.dim() > 1 else 1
+        if weight.dim() != 1 or weight.numel() != channels:
+            raise RuntimeError(
+                f"prelu: mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()}, and channel size = {channels}."
+            )
+        weight = weight.reshape([-1 if d == 1 else 1 for d in range(input.dim())])
+    elif weight.dim() != 0:
+        weight = weight.reshape([1] * input.dim())
+    return _C.where(input > 0, input, weight * input)
 
 
 def tanh(input):
@@ -131,7 +163,10 @@ def glu(input, dim=-1):
     """The first half along ``dim`` times the sigmoid of the second."""
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    return _native("glu")(input, dim)
+    if input.size(dim) % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.size(dim)}")
+    kept, gate = input.chunk(2, dim)
+    return kept * gate.sigmoid()
 
 
 # ---- along a dimension

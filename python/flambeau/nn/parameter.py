@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 
+from .. import _C
 from .._tensor import Tensor
 
 __all__ = ["Parameter", "Buffer"]
@@ -40,6 +41,9 @@ class Parameter(Tensor):
         if state:
             return _utils._rebuild_parameter_with_state, (self.data, self.requires_grad, hooks, state)
         return _utils._rebuild_parameter, (self.data, self.requires_grad, hooks)
+
+
+_C._set_tensor_class(Tensor, Parameter)  # lets the native side know the commonest subclass at a glance
 
 
 class _BufferMeta(type(Tensor)):
