@@ -47,7 +47,9 @@ class _TorchFinder:
             if error.name != twin:
                 raise
             raise ModuleNotFoundError(f"flambeau has no '{name[len('torch.') :]}' yet", name=name) from None
-        spec = ModuleSpec(name, _Alias(module), origin=getattr(module, "__file__", None), is_package=hasattr(module, "__path__"))
+        spec = ModuleSpec(
+            name, _Alias(module), origin=getattr(module, "__file__", None), is_package=hasattr(module, "__path__")
+        )
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.extend(module.__path__)
         return spec

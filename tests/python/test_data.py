@@ -97,7 +97,10 @@ def test_collate():
     assert isinstance(c([collections.OrderedDict(a=1)]), collections.OrderedDict)
 
 
-@pytest.mark.parametrize("batch, error", [([object()], TypeError), ([None], TypeError), ([[1], [1, 2]], RuntimeError), ([np.array(["a"])], TypeError)])
+@pytest.mark.parametrize(
+    "batch, error",
+    [([object()], TypeError), ([None], TypeError), ([[1], [1, 2]], RuntimeError), ([np.array(["a"])], TypeError)],
+)
 def test_collate_refuses(batch, error):
     with pytest.raises(error):
         data.default_collate(batch)

@@ -101,7 +101,10 @@ def test_script_with_children(tmp_path):
 def test_module_and_code(tmp_path):
     (tmp_path / "mod.py").write_text("import sys, torch\nprint(__name__, torch.__name__, sys.argv[1:])\n")
     assert run("-m", "flambeau", "-m", "mod", "x", cwd=tmp_path).stdout == "__main__ flambeau ['x']\n"
-    assert run("-m", "flambeau", "-c", "import torch, sys; print(torch.__name__, sys.argv)", "y").stdout == "flambeau ['-c', 'y']\n"
+    assert (
+        run("-m", "flambeau", "-c", "import torch, sys; print(torch.__name__, sys.argv)", "y").stdout
+        == "flambeau ['-c', 'y']\n"
+    )
 
 
 def test_what_cannot_be_run():

@@ -25,7 +25,9 @@ def test_first_weights_2_15():
     assert close(layer.bias.detach(), [-0.011439144611358643, 0.45777493715286255])
     torch.manual_seed(0)
     table = nn.Embedding(3, 2, padding_idx=1)
-    assert close(table.weight.detach(), [1.5409960746765137, -0.293428897857666, 0, 0, -1.0845223665237427, -1.3985954523086548])
+    assert close(
+        table.weight.detach(), [1.5409960746765137, -0.293428897857666, 0, 0, -1.0845223665237427, -1.3985954523086548]
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,11 @@ def test_cross_entropy_by_classes(reduction, smoothing):
     wanted = {"none": losses, "sum": sum(losses), "mean": sum(losses) / sum(weights)}[reduction]
     x = torch.tensor(SCORES, dtype=torch.float64)
     got = F.cross_entropy(
-        x, torch.tensor(CLASSES), torch.tensor(WEIGHT, dtype=torch.float64), reduction=reduction, label_smoothing=smoothing
+        x,
+        torch.tensor(CLASSES),
+        torch.tensor(WEIGHT, dtype=torch.float64),
+        reduction=reduction,
+        label_smoothing=smoothing,
     )
     assert torch.allclose(got, torch.tensor(wanted, dtype=torch.float64), 1e-12, 1e-12)
 
@@ -235,7 +241,8 @@ def test_cross_entropy_of_a_sequence_and_of_one():
         F.cross_entropy(x, torch.tensor([CLASSES])), F.cross_entropy(torch.tensor(SCORES), torch.tensor(CLASSES))
     )
     assert torch.allclose(
-        F.cross_entropy(torch.tensor(SCORES[0]), torch.tensor(2)), F.cross_entropy(torch.tensor(SCORES[:1]), torch.tensor([2]))
+        F.cross_entropy(torch.tensor(SCORES[0]), torch.tensor(2)),
+        F.cross_entropy(torch.tensor(SCORES[:1]), torch.tensor([2])),
     )
 
 

@@ -85,8 +85,12 @@ def test_buffer_class():
     "act, error, text",
     [
         (lambda m: m.foo, AttributeError, "'Linear' object has no attribute 'foo'"),
-        (lambda m: setattr(m, "weight", torch.ones(2)), TypeError, "cannot assign 'torch.FloatTensor' as parameter 'weight'"),
-        (lambda m: m.register_parameter("a.b", None), KeyError, "contain \".\""),
+        (
+            lambda m: setattr(m, "weight", torch.ones(2)),
+            TypeError,
+            "cannot assign 'torch.FloatTensor' as parameter 'weight'",
+        ),
+        (lambda m: m.register_parameter("a.b", None), KeyError, 'contain "."'),
         (lambda m: m.register_parameter("", None), KeyError, "be empty string"),
         (lambda m: m.register_parameter("w", torch.ones(2)), TypeError, "object to parameter 'w'"),
         (lambda m: m.register_parameter("training", None), KeyError, "already exists"),
@@ -109,7 +113,9 @@ def test_refusals(act, error, text):
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("make", [lambda: nn.Linear(2, 2), lambda: nn.Parameter(torch.ones(1)), lambda: nn.Buffer(torch.ones(1))])
+@pytest.mark.parametrize(
+    "make", [lambda: nn.Linear(2, 2), lambda: nn.Parameter(torch.ones(1)), lambda: nn.Buffer(torch.ones(1))]
+)
 def test_assignment_before_init(make):
     class Early(nn.Module):
         def __init__(self):
@@ -195,7 +201,9 @@ def test_forward_hooks_in_order():
     m, log = nn.Linear(2, 2), []
     handles = [
         m.register_forward_pre_hook(lambda mod, args: log.append("pre")),
-        m.register_forward_pre_hook(lambda mod, args, kwargs: (log.append("first"), (args, kwargs))[1], with_kwargs=True, prepend=True),
+        m.register_forward_pre_hook(
+            lambda mod, args, kwargs: (log.append("first"), (args, kwargs))[1], with_kwargs=True, prepend=True
+        ),
         m.register_forward_hook(lambda mod, args, out: (log.append("post"), out * 3)[1]),
         m.register_forward_hook(lambda mod, args, kwargs, out: log.append(kwargs), with_kwargs=True),
     ]

@@ -20,7 +20,9 @@ def with_grads(*grads):
 def test_clip_by_norm():
     params = with_grads([3.0, 0.0], [4.0])
     assert nn.utils.clip_grad_norm_(params, 1.0).item() == pytest.approx(5.0)
-    assert params[0].grad.tolist() == pytest.approx([0.6, 0.0], abs=1e-6) and params[1].grad.item() == pytest.approx(0.8)
+    assert params[0].grad.tolist() == pytest.approx([0.6, 0.0], abs=1e-6) and params[1].grad.item() == pytest.approx(
+        0.8
+    )
     kept = with_grads([0.3], [0.4])
     nn.utils.clip_grad_norm_(kept, 1.0)
     assert kept[0].grad.item() == pytest.approx(0.3)
@@ -28,7 +30,9 @@ def test_clip_by_norm():
 
 @pytest.mark.parametrize("order, wanted", [(1.0, 7.0), (math.inf, 4.0), (3.0, (27 + 64) ** (1 / 3))])
 def test_total_norm(order, wanted):
-    assert nn.utils.get_total_norm([p.grad for p in with_grads([3.0, 0.0], [-4.0])], order).item() == pytest.approx(wanted)
+    assert nn.utils.get_total_norm([p.grad for p in with_grads([3.0, 0.0], [-4.0])], order).item() == pytest.approx(
+        wanted
+    )
 
 
 def test_norm_does_not_overflow():

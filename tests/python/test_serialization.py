@@ -40,7 +40,16 @@ def test_containers_and_plain_values():
 
 def test_tensors():
     x = torch.arange(12.0).reshape(3, 4)
-    got = through({"x": x, "row": x[1], "t": x.t(), "empty": torch.empty(0, 3), "zero": torch.tensor(7), "r": torch.ones(2, requires_grad=True)})
+    got = through(
+        {
+            "x": x,
+            "row": x[1],
+            "t": x.t(),
+            "empty": torch.empty(0, 3),
+            "zero": torch.tensor(7),
+            "r": torch.ones(2, requires_grad=True),
+        }
+    )
     assert torch.equal(got["x"], x) and torch.equal(got["row"], x[1]) and got["t"].stride() == (1, 4)
     assert got["empty"].shape == (0, 3) and got["zero"].shape == () and got["r"].requires_grad
     got["x"][1, 0] = 77
@@ -72,7 +81,9 @@ def test_checkpoint_of_an_optimizer(tmp_path):
 
 def test_paths_in_files_are_those_of_pytorch():
     buffer = io.BytesIO()
-    torch.save({"a": torch.ones(1), "p": nn.Parameter(torch.ones(1)), "f8": torch.zeros(1, dtype=torch.float8_e5m2)}, buffer)
+    torch.save(
+        {"a": torch.ones(1), "p": nn.Parameter(torch.ones(1)), "f8": torch.zeros(1, dtype=torch.float8_e5m2)}, buffer
+    )
     with zipfile.ZipFile(buffer) as archive:
         data = archive.read("archive/data.pkl")
         assert archive.read("archive/version") == b"3\n" and archive.read("archive/byteorder") == b"little"

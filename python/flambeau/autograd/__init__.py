@@ -87,7 +87,5 @@ def grad(
     unused = bool(allow_unused) or materialize_grads
     result = _C._autograd_backward(roots, grads, retain, create_graph, inputs, unused, False)
     if materialize_grads:
-        result = tuple(
-            _C.zeros_like(x, requires_grad=create_graph) if g is None else g for x, g in zip(inputs, result)
-        )
+        result = tuple(_C.zeros_like(x, requires_grad=create_graph) if g is None else g for x, g in zip(inputs, result))
     return tuple(result)

@@ -71,7 +71,7 @@ class _Node(_C._FunctionNode, FunctionCtx):
                 f"function {function.__name__}Backward returned an incorrect number of gradients "
                 f"(expected {wanted}, got {len(given)})"
             )
-        for i, (grad, needed) in enumerate(zip(given, self.needs_input_grad)):
+        for i, grad in enumerate(given):
             if grad is not None and not isinstance(grad, Tensor):
                 raise TypeError(
                     f"function {function.__name__}Backward: gradient {i} should be a Tensor or None, "

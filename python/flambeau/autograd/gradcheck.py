@@ -25,7 +25,9 @@ def _numerical(function, inputs, x, outputs, places, eps):
     ``places`` are the numbers of ``outputs`` among all tensors that the function gives.
     """
     rows = [[] for _ in outputs]
-    flat = x.data  # not detach(): the version must stay, as tensors saved by the graph are put back before they are used
+    flat = (
+        x.data
+    )  # not detach(): the version must stay, as tensors saved by the graph are put back before they are used
     for position in range(x.numel()):
         at = _unravel(position, x.shape)
         kept = flat[at].item()

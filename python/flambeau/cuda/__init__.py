@@ -12,7 +12,9 @@ def __getattr__(name):
 
 
 def _refuse(*args, **kwargs):
-    raise RuntimeError("flambeau was not built with CUDA devices: torch.cuda.is_available() is False. Use device 'cpu'.")
+    raise RuntimeError(
+        "flambeau was not built with CUDA devices: torch.cuda.is_available() is False. Use device 'cpu'."
+    )
 
 
 def is_available():

@@ -220,9 +220,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return _C.dropout_(input, p, training) if inplace else _C.dropout(input, p, training)
 
 
-def embedding(
-    input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
-):
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` by the numbers in ``input``.
 
     The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first rescaled in place.

@@ -107,9 +107,7 @@ class LRScheduler:
         if not self._get_lr_called_within_step:
             from warnings import warn
 
-            warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3
-            )
+            warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3)
 
     def step(self, epoch=None):
         """Go on by one; with ``epoch`` go to that one."""
@@ -361,7 +359,9 @@ class SequentialLR(LRScheduler):
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         if not schedulers:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
                 raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its attribute.")
@@ -429,7 +429,9 @@ class ChainedScheduler(LRScheduler):
 
     def __init__(self, schedulers, optimizer=None):
         if not schedulers:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not optimizer:

@@ -286,9 +286,7 @@ class Optimizer:
                     f"group {i} has {len(theirs['params'])} parameters there, {len(ours['params'])} here"
                 )
         by_number = {
-            key: param
-            for ours, theirs in zip(mine, saved)
-            for key, param in zip(theirs["params"], ours["params"])
+            key: param for ours, theirs in zip(mine, saved) for key, param in zip(theirs["params"], ours["params"])
         }
         groups_of = {key: group for group in saved for key in group["params"]}
         state = defaultdict(dict)

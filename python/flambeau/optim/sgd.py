@@ -61,9 +61,7 @@ class SGD(Optimizer):
         return loss
 
 
-def _step_by_operations(
-    params, grads, buffers, lr, momentum, dampening, weight_decay, nesterov, maximize
-):
+def _step_by_operations(params, grads, buffers, lr, momentum, dampening, weight_decay, nesterov, maximize):
     """The step in tensor operations, with the arguments of the native one: it can be differentiated."""
     for i, (param, grad) in enumerate(zip(params, grads)):
         if maximize:

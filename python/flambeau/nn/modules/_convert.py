@@ -33,9 +33,7 @@ def parse_to(args, kwargs):
     if device is not None and not isinstance(device, _C.device):
         device = _C.device(device)
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-        raise TypeError(
-            f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
-        )
+        raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
     return device, dtype, non_blocking, memory_format
 
 

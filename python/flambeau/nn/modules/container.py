@@ -185,7 +185,9 @@ class ModuleList(_Row):
 def _pairs(given, kind):
     """The key-value pairs of a mapping or of an iterable of pairs, with clear complaints."""
     if not isinstance(given, Iterable):
-        raise TypeError(f"{kind}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}")
+        raise TypeError(
+            f"{kind}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
     if hasattr(given, "items"):
         return list(given.items())
     pairs = list(given)

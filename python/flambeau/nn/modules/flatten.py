@@ -34,7 +34,9 @@ class Unflatten(Module):
         if not isinstance(dim, int):
             raise TypeError(f"Unflatten takes the dimension's number, got {dim!r}; named dimensions are not supported")
         if not isinstance(unflattened_size, (tuple, list)):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+            )
         for at, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(

@@ -82,9 +82,7 @@ class NLLLoss(_WeightedLoss):
 
     def forward(self, input, target):
         """See ``nn.functional.nll_loss``."""
-        return F.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):

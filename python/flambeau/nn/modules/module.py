@@ -95,7 +95,11 @@ class Module(HookMixin, StateMixin):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain ".", got: {name}' if kind == "module" else f'{kind} name can\'t contain "."')
+            raise KeyError(
+                f'{kind} name can\'t contain ".", got: {name}'
+                if kind == "module"
+                else f'{kind} name can\'t contain "."'
+            )
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
 
@@ -107,7 +111,9 @@ class Module(HookMixin, StateMixin):
         if name not in self._buffers and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)

@@ -80,7 +80,9 @@ class Embedding(Module):
     ):  # fmt: skip
         """An embedding whose table is the matrix ``embeddings``, not trained unless ``freeze`` is false."""
         if embeddings.dim() != 2:
-            raise AssertionError(f"Embeddings parameter is expected to be 2-dimensional, got {embeddings.dim()} dimensions")
+            raise AssertionError(
+                f"Embeddings parameter is expected to be 2-dimensional, got {embeddings.dim()} dimensions"
+            )
         rows, columns = embeddings.shape
         return cls(
             num_embeddings=rows, embedding_dim=columns, _weight=embeddings, _freeze=freeze, padding_idx=padding_idx,

@@ -28,4 +28,6 @@ def vector_to_parameters(vec, parameters):
 def _one_device(parameters):
     devices = {param.device for param in parameters}
     if len(devices) > 1:
-        raise TypeError(f"Found two parameters on different devices, this is currently not supported: {sorted(map(str, devices))}")
+        raise TypeError(
+            f"Found two parameters on different devices, this is currently not supported: {sorted(map(str, devices))}"
+        )

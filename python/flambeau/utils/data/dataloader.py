@@ -62,9 +62,7 @@ class DataLoader:
                 )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
             if iterable:
                 sampler = _Endless()

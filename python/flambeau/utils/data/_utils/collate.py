@@ -78,9 +78,7 @@ def collate(batch, *, collate_fn_map=None):
         if isinstance(first, cls):
             return join(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
-        return _like(
-            first, {key: collate([d[key] for d in batch], collate_fn_map=collate_fn_map) for key in first}
-        )
+        return _like(first, {key: collate([d[key] for d in batch], collate_fn_map=collate_fn_map) for key in first})
     if isinstance(first, Sequence):
         return _collate_sequence(batch, collate_fn_map)
     if _is_numpy(first):
