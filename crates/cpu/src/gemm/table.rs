@@ -1,0 +1,212 @@
+//! The inner loops as compiled for each instruction set, and the choice among them.
+
+use half::{bf16, f16};
+
+use super::kernel::{self, Finish, Left};
+use super::vecmat;
+use super::vector::{Packed, Vector};
+use crate::isa::{self, Isa};
+
+/// The most rows and vectors of columns that a tile has under any instruction set.
+pub(super) const MAX_ROWS: usize = 14;
+pub(super) const MAX_VECTORS: usize = 2;
+
+/// Computes one tile; see [`kernel::tile`].
+pub(super) type TileFn<E> =
+    unsafe fn(usize, Left<E>, *const E, isize, *mut E, isize, usize, &Finish<E>);
+
+/// The inner loops for elements `S` that are summed up as `E`, under one instruction set.
+pub(super) struct Table<S, E: 'static> {
+    /// Numbers to a vector.
+    pub(super) lanes: usize,
+    /// By vectors of columns, less one, then rows, less one.
+    pub(super) tiles: &'static [&'static [TileFn<E>]; MAX_VECTORS],
+    /// See [`kernel::pack`].
+    pub(super) pack: unsafe fn(*const S, isize, isize, usize, usize, *mut E, usize),
+    /// See [`kernel::store_row`].
+    pub(super) store_row: unsafe fn(*const E, *mut S, usize, bool),
+    /// See [`vecmat::dot_lines`].
+    pub(super) dot_lines: unsafe fn(*const S, isize, *const E, *mut E, usize, usize),
+    /// See [`vecmat::sum_steps`].
+    pub(super) sum_steps: unsafe fn(*const S, isize, *const E, *mut E, usize, usize),
+    /// How many bytes of packed left operand stay in the second-level cache.
+    pub(super) block_bytes: usize,
+}
+
+impl<S, E> Table<S, E> {
+    /// Rows of a full tile.
+    pub(super) fn rows(&self) -> usize {
+        self.tiles[0].len()
+    }
+
+    /// Columns of a full tile.
+    pub(super) fn columns(&self) -> usize {
+        MAX_VECTORS * self.lanes
+    }
+}
+
+/// Types for which there are inner loops.
+pub(super) trait Kernels: Copy + 'static {
+    /// In what the sums are kept.
+    type Sum: Copy + Default + PartialEq + 'static;
+    /// Whether that is the type itself.
+    const SUMS_ITSELF: bool;
+
+    fn table(isa: Isa) -> &'static Table<Self, Self::Sum>;
+
+    fn widened(self) -> Self::Sum;
+    fn add(x: Self::Sum, y: Self::Sum) -> Self::Sum;
+    fn mul(x: Self::Sum, y: Self::Sum) -> Self::Sum;
+
+    fn table_here() -> &'static Table<Self, Self::Sum> {
+        Self::table(isa::level())
+    }
+}
+
+/// A module of the inner loops for an instruction set: functions with its features, and one table a type.
+macro_rules! instruction_set {
+    ($name:ident, $(#[$feature:meta])?, $v32:ty, $v64:ty, $block_bytes:expr, [$($rows:literal)*]) => {
+        mod $name {
+            use super::*;
+
+            // SAFETY (of all blocks below): the promises of the inner function are those of the outer, and the
+            // table of an instruction set is used only where the processor has it.
+            $(#[$feature])?
+            unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
+                k: usize,
+                a: Left<V::Element>,
+                b: *const V::Element,
+                b_row: isize,
+                c: *mut V::Element,
+                c_row: isize,
+                columns: usize,
+                finish: &Finish<V::Element>,
+            ) {
+                unsafe { kernel::tile::<V, MR, NV>(k, a, b, b_row, c, c_row, columns, finish) }
+            }
+
+            $(#[$feature])?
+            unsafe fn pack<V: Vector, S: Packed<V>>(
+                from: *const S,
+                line: isize,
+                step: isize,
+                width: usize,
+                k: usize,
+                to: *mut V::Element,
+                to_row: usize,
+            ) {
+                unsafe { kernel::pack::<V, S>(from, line, step, width, k, to, to_row) }
+            }
+
+            $(#[$feature])?
+            unsafe fn store_row<V: Vector, S: Packed<V>>(from: *const V::Element, c: *mut S, count: usize, accumulate: bool) {
+                unsafe { kernel::store_row::<V, S>(from, c, count, accumulate) }
+            }
+
+            $(#[$feature])?
+            unsafe fn dot_lines<V: Vector, S: Packed<V>>(
+                a: *const S,
+                line: isize,
+                x: *const V::Element,
+                y: *mut V::Element,
+                lines: usize,
+                k: usize,
+            ) {
+                unsafe { vecmat::dot_lines::<V, S>(a, line, x, y, lines, k) }
+            }
+
+            $(#[$feature])?
+            unsafe fn sum_steps<V: Vector, S: Packed<V>>(
+                a: *const S,
+                step: isize,
+                x: *const V::Element,
+                y: *mut V::Element,
+                width: usize,
+                k: usize,
+            ) {
+                unsafe { vecmat::sum_steps::<V, S>(a, step, x, y, width, k) }
+            }
+
+            static TILES_32: [&[TileFn<f32>]; MAX_VECTORS] =
+                [&[$(tile::<$v32, $rows, 1>),*], &[$(tile::<$v32, $rows, 2>),*]];
+            static TILES_64: [&[TileFn<f64>]; MAX_VECTORS] =
+                [&[$(tile::<$v64, $rows, 1>),*], &[$(tile::<$v64, $rows, 2>),*]];
+
+            const fn table<V: Vector, S: Packed<V>>(
+                tiles: &'static [&'static [TileFn<V::Element>]; MAX_VECTORS],
+            ) -> Table<S, V::Element> {
+                Table {
+                    lanes: V::LANES,
+                    tiles,
+                    pack: pack::<V, S>,
+                    store_row: store_row::<V, S>,
+                    dot_lines: dot_lines::<V, S>,
+                    sum_steps: sum_steps::<V, S>,
+                    block_bytes: $block_bytes,
+                }
+            }
+
+            pub(super) static F32: Table<f32, f32> = table::<$v32, f32>(&TILES_32);
+            pub(super) static F64: Table<f64, f64> = table::<$v64, f64>(&TILES_64);
+            pub(super) static BF16: Table<bf16, f32> = table::<$v32, bf16>(&TILES_32);
+            pub(super) static F16: Table<f16, f32> = table::<$v32, f16>(&TILES_32);
+        }
+    };
+}
+
+instruction_set!(portable, , super::super::vector::Portable32, super::super::vector::Portable64, 128 << 10, [1 2 3 4]);
+
+#[cfg(target_arch = "x86_64")]
+instruction_set!(
+    avx2,
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")],
+    super::super::vector::x86::Avx2F32,
+    super::super::vector::x86::Avx2F64,
+    256 << 10,
+    [1 2 3 4 5 6]
+);
+
+#[cfg(target_arch = "x86_64")]
+instruction_set!(
+    avx512,
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")],
+    super::super::vector::x86::Avx512F32,
+    super::super::vector::x86::Avx512F64,
+    1 << 20,
+    [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+);
+
+macro_rules! impl_kernels {
+    ($type:ty, $sum:ty, $name:ident, $same:expr, $widen:expr) => {
+        impl Kernels for $type {
+            type Sum = $sum;
+            const SUMS_ITSELF: bool = $same;
+
+            fn widened(self) -> $sum {
+                $widen(self)
+            }
+            fn add(x: $sum, y: $sum) -> $sum {
+                x + y
+            }
+            fn mul(x: $sum, y: $sum) -> $sum {
+                x * y
+            }
+
+            fn table(isa: Isa) -> &'static Table<Self, Self::Sum> {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => &avx512::$name,
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => &avx2::$name,
+                    // Where NEON is, it is part of the target, and the arrays become its vectors.
+                    _ => &portable::$name,
+                }
+            }
+        }
+    };
+}
+
+impl_kernels!(f32, f32, F32, true, std::convert::identity);
+impl_kernels!(f64, f64, F64, true, std::convert::identity);
+impl_kernels!(bf16, f32, BF16, false, bf16::to_f32_const);
+impl_kernels!(f16, f32, F16, false, f16::to_f32_const);

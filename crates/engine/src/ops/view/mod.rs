@@ -1,0 +1,75 @@
+//! Other looks at the same memory.
+
+mod basic;
+
+pub use basic::*;
+
+use super::{OutSpec, Outputs, Primitive};
+use crate::Tensor;
+use crate::autograd::{Cx, Grads, OutputInfo};
+use flambeau_base::{DType, Error, Layout, Result};
+use smallvec::{SmallVec, smallvec};
+use std::any::Any;
+use std::fmt::Debug;
+
+/// A view: a rule for layouts and its transpose for gradients.
+pub trait View: Clone + Debug + Send + Sync + 'static {
+    /// The name that errors and graphs show.
+    const NAME: &'static str;
+
+    /// The layout of the result over the input's storage.
+    fn layout(&self, input: &Tensor) -> Result<Layout>;
+
+    /// The dtype of the result, where it is not the input's.
+    fn dtype(&self, input: &Tensor) -> DType {
+        input.dtype()
+    }
+
+    /// The gradient of the input, which looked like `input`.
+    fn transpose(&self, grad: &Tensor, input: &OutputInfo) -> Result<Tensor>;
+}
+
+/// The primitive of a [`View`].
+#[derive(Clone, Debug)]
+pub struct Viewed<V>(pub V);
+
+impl<V: View> Primitive for Viewed<V> {
+    fn name(&self) -> &'static str {
+        V::NAME
+    }
+
+    fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
+        Ok(smallvec![OutSpec { layout: self.0.layout(inputs[0])?, dtype: self.0.dtype(inputs[0]) }])
+    }
+
+    fn compute(&self, _: &[&Tensor], _: &[Tensor]) -> Result<()> {
+        Err(Error::runtime(format!("{}: a view computes nothing", V::NAME)))
+    }
+
+    fn run(&self, inputs: &[&Tensor]) -> Result<Outputs> {
+        let input = inputs[0];
+        Ok(smallvec![input.alias_with(self.0.layout(input)?, self.0.dtype(input))])
+    }
+
+    fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
+        let (Some(grad), Some(info)) = (grads[0].take(), cx.input_info(0)) else { return Ok(smallvec![None]) };
+        Ok(smallvec![Some(self.0.transpose(&grad, info)?)])
+    }
+
+    fn is_view(&self) -> bool {
+        true
+    }
+
+    fn boxed(&self) -> Box<dyn Primitive> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Carries out a view.
+pub fn view<V: View>(v: V, input: &Tensor) -> Result<Tensor> {
+    crate::transform::bind1(&Viewed(v), &[input])
+}
