@@ -5,12 +5,24 @@ callers have: ``inplace``, names of reductions, a dimension that is guessed, dep
 """
 
 from .. import _C
+from ._losses import (  # noqa: F401
+    _legacy_reduction,
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 
 _nn = _C._nn
 
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
-    "linear", "bilinear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
+    "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
     "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
 )  # fmt: skip
 
@@ -210,6 +222,22 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return input / norm if out is None else _C.div(input, norm, out=out)
 
 
+def bilinear(input1, input2, weight, bias=None):
+    """``x1^T W_k x2 + b_k`` for each matrix of ``weight``, of shape (outputs, features 1, features 2)."""
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {input1.shape} and {input2.shape}, which must agree "
+            "in all but the last"
+        )
+    if input1.size(-1) != weight.size(1) or input2.size(-1) != weight.size(2):
+        raise RuntimeError(
+            f"bilinear(): input sizes {input1.size(-1)} and {input2.size(-1)} do not match weight of shape {weight.shape}"
+        )
+    rows = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
+    out = (rows * input2.unsqueeze(-2)).sum(-1)
+    return out if bias is None else out + bias
+
+
 # ---- dropout and look-up
 
 
@@ -252,147 +280,3 @@ def _renorm_rows(weight, index, max_norm, norm_type):
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """``input`` over its root mean square along the last dimensions, times ``weight``."""
     return _native("rms_norm")(input, normalized_shape, weight, eps)
-
-
-# ---- losses
-
-
-def _legacy_reduction(size_average, reduce):
-    """The name of the reduction that two deprecated flags mean."""
-    from warnings import warn
-
-    size_average = True if size_average is None else size_average
-    reduce = True if reduce is None else reduce
-    name = "none" if not reduce else "mean" if size_average else "sum"
-    warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=3)
-    return name
-
-
-def _reduction(name, size_average=None, reduce=None):
-    """The number by which native losses know a reduction."""
-    if size_average is not None or reduce is not None:
-        name = _legacy_reduction(size_average, reduce)
-    code = _REDUCTIONS.get(name)
-    if code is None:
-        raise ValueError(f"{name} is not a valid value for reduction: it is one of 'none', 'mean' and 'sum'")
-    return code
-
-
-def _same_shape(name, input, target):
-    """Both broadcast to one shape, with a warning where they were not of the same shape."""
-    if target.shape == input.shape:
-        return input, target
-    from warnings import warn
-
-    warn(
-        f"{name}: using a target size ({target.shape}) that is different to the input size ({input.shape}). "
-        "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-        stacklevel=3,
-    )
-    return _C.broadcast_tensors(input, target)
-
-
-def _weighted(loss, weight, name, reduction):
-    """An elementwise loss times ``weight``, not reduced or reduced."""
-    if weight.shape != loss.shape:
-        raise ValueError(f"Weights and input must have the same size: {name} got {weight.shape} and {loss.shape}")
-    loss = loss * weight
-    return loss if reduction == 0 else loss.sum() if reduction == 2 else loss.mean()
-
-
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The squared difference."""
-    code = _reduction(reduction, size_average, reduce)
-    input, target = _same_shape("mse_loss", input, target)
-    if weight is not None:
-        loss = _weighted(_nn.mse_loss(input, target, 0), weight, "mse_loss", 2 * bool(code))
-        return loss / weight.sum() if code == 1 else loss
-    return _nn.mse_loss(input, target, code)
-
-
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The absolute difference."""
-    code = _reduction(reduction, size_average, reduce)
-    input, target = _same_shape("l1_loss", input, target)
-    if weight is not None:
-        loss = _weighted(_nn.l1_loss(input, target, 0), weight, "l1_loss", 2 * bool(code))
-        return loss / weight.sum() if code == 1 else loss
-    return _nn.l1_loss(input, target, code)
-
-
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """Quadratic within ``beta``, linear outside."""
-    code = _reduction(reduction, size_average, reduce)
-    input, target = _same_shape("smooth_l1_loss", input, target)
-    return _nn.l1_loss(input, target, code) if beta == 0.0 else _nn.smooth_l1_loss(input, target, code, beta)
-
-
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """Quadratic within ``delta``, linear with slope ``delta`` outside."""
-    code = _reduction(reduction)
-    input, target = _same_shape("huber_loss", input, target)
-    if weight is not None:
-        return _weighted(_nn.huber_loss(input, target, 0, delta), weight, "huber_loss", code)
-    return _nn.huber_loss(input, target, code, delta)
-
-
-def cross_entropy(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-    label_smoothing=0.0,
-):  # fmt: skip
-    """Cross entropy between scores of shape (C), (N, C) or (N, C, ...) and a target.
-
-    The target holds classes, in the shape without C, or probabilities, in the shape of the input. ``weight`` is one
-    factor a class; targets equal to ``ignore_index`` count for nothing; ``label_smoothing`` mixes in the uniform
-    distribution. The mean is over the weights of the targets.
-    """
-    return _nn.cross_entropy_loss(
-        input, target, weight, _reduction(reduction, size_average, reduce), ignore_index, label_smoothing
-    )
-
-
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """Minus the log-probability, taken from ``input``, of each target class."""
-    return _nn.nll_loss_nd(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index)
-
-
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """Cross entropy between probabilities and targets in [0, 1]; logarithms are bounded below by -100."""
-    code = _reduction(reduction, size_average, reduce)
-    if target.shape != input.shape:
-        raise ValueError(
-            f"binary_cross_entropy: using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}) is refused. Please ensure they have the same size."
-        )
-    if weight is not None:
-        weight = weight.expand(target.shape)
-    return _nn.binary_cross_entropy(input, target, weight, code)
-
-
-def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-):
-    """Cross entropy between sigmoids of scores and targets in [0, 1]; ``pos_weight`` scales the positive part."""
-    code = _reduction(reduction, size_average, reduce)
-    if target.shape != input.shape:
-        raise ValueError(
-            f"binary_cross_entropy_with_logits: Target size ({target.shape}) must be the same as input size ({input.shape})"
-        )
-    return _native("binary_cross_entropy_with_logits")(input, target, weight, pos_weight, code)
-
-
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """``target * (log(target) - input)``; 'batchmean' divides the sum by the batch, which is the divergence."""
-    if reduction == "batchmean" and size_average is None and reduce is None:
-        summed = _native("kl_div")(input, target, 2, log_target=log_target)
-        return summed / input.size(0) if input.dim() else summed
-    code = _reduction(reduction, size_average, reduce)
-    if code == 1:
-        from warnings import warn
-
-        warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support size. "
-            "'batchmean' divides only by the batch size, and aligns with the KL div math definition.",
-            stacklevel=2,
-        )
-    return _native("kl_div")(input, target, code, log_target=log_target)
