@@ -113,6 +113,14 @@ impl Body {
         if self.dtype(a) == dtype { a } else { self.step(Convert, dtype, [a; 3]) }
     }
 
+    /// The value in the dtype in which its steps are computed: float32 for the floats below it.
+    ///
+    /// For bodies of several steps that round once, at the end.
+    pub fn widen(&mut self, a: Val) -> Val {
+        let dtype = self.dtype(a);
+        if dtype.is_reduced_float() { self.convert(a, DType::F32) } else { a }
+    }
+
     /// `a` where `condition` (a bool) holds, else `b`.
     pub fn select(&mut self, condition: Val, a: Val, b: Val) -> Val {
         self.step(Select, self.dtype(a), [condition, a, b])

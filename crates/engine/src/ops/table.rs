@@ -197,11 +197,16 @@ impl Args {
     }
 }
 
+/// From arguments to a pointwise operation and its operands.
+pub type Chooser = for<'a> fn(&'a Args) -> Result<(&'static Spec, SmallVec<[Operand<'a>; 3]>)>;
+
 /// How a row is carried out.
 #[derive(Clone, Copy)]
 pub enum Call {
     /// A pointwise operation on the parameters in order.
     Pointwise(&'static Spec),
+    /// A pointwise operation that the arguments choose, with its operands.
+    Choose(Chooser),
     /// A function of the arguments.
     Function(fn(&Args) -> Result<Out>),
 }
@@ -262,6 +267,11 @@ const fn row(schema: &'static str, call: Call) -> Op {
 /// A row for a pointwise operation: function, method, in-place and `out=` forms.
 pub const fn pointwise(schema: &'static str, spec: &'static Spec) -> Op {
     row(schema, Call::Pointwise(spec))
+}
+
+/// A row for a pointwise operation that the arguments choose.
+pub const fn choose(schema: &'static str, f: Chooser) -> Op {
+    row(schema, Call::Choose(f))
 }
 
 /// A row for a function of the arguments: function, method and `out=`; not in place unless [`Op::with_inplace`].
@@ -332,20 +342,31 @@ impl Op {
     /// Carries the row out.
     pub fn run(&self, args: &Args) -> Result<Out> {
         match self.call {
-            Call::Pointwise(spec) => pointwise::call(spec, &self.operands(args)?).map(Out::Tensor),
             Call::Function(f) => f(args),
+            _ => {
+                let (spec, operands) = self.pointwise(args)?;
+                pointwise::call(spec, &operands).map(Out::Tensor)
+            }
         }
     }
 
-    fn operands<'a>(&self, args: &'a Args) -> Result<SmallVec<[Operand<'a>; 3]>> {
-        (0..args.values.len()).map(|i| args.operand(i)).collect()
+    /// The pointwise operation that the row stands for, with its operands.
+    fn pointwise<'a>(&self, args: &'a Args) -> Result<(&'static Spec, SmallVec<[Operand<'a>; 3]>)> {
+        match self.call {
+            Call::Pointwise(spec) => Ok((spec, (0..args.values.len()).map(|i| args.operand(i)).collect::<Result<_>>()?)),
+            Call::Choose(f) => f(args),
+            Call::Function(_) => Err(Error::runtime(format!("{}: not a pointwise operation", self.name()))),
+        }
     }
 
     /// Carries the row out and leaves the result in the first argument.
     pub fn run_inplace(&self, args: &mut Args) -> Result<Tensor> {
         let target = args.tensor(0)?.clone();
         match self.call {
-            Call::Pointwise(spec) => pointwise::call_inplace(spec, &self.operands(args)?)?,
+            Call::Pointwise(_) | Call::Choose(_) => {
+                let (spec, operands) = self.pointwise(args)?;
+                pointwise::call_inplace(spec, &operands)?;
+            }
             Call::Function(f) => {
                 crate::autograd::inplace::check(self.name(), &target, target.requires_grad())?;
                 target.check_writable(self.name())?;
@@ -384,9 +405,10 @@ impl Op {
     /// # Safety
     /// No other thread uses `outs` during the call: see NOTE [metadata] in `tensor`.
     pub unsafe fn run_out(&self, args: &Args, outs: &[&Tensor]) -> Result<()> {
-        if let (Call::Pointwise(spec), [out]) = (self.call, outs) {
+        if let (Call::Pointwise(_) | Call::Choose(_), [out]) = (self.call, outs) {
+            let (spec, operands) = self.pointwise(args)?;
             // SAFETY: the caller's.
-            return unsafe { pointwise::call_out(spec, &self.operands(args)?, out) };
+            return unsafe { pointwise::call_out(spec, &operands, out) };
         }
         let inputs: Vec<&Tensor> = args
             .values
@@ -414,7 +436,7 @@ impl Op {
 }
 
 /// The families: each a list of files, each file a list of rows. **A new operation is a line in its file's `OPS`.**
-static FAMILIES: &[&[&[Op]]] = &[super::pointwise::FAMILIES];
+static FAMILIES: &[&[&[Op]]] = &[super::pointwise::FAMILIES, super::matmul::FAMILIES, super::create::FAMILIES, super::random::FAMILIES];
 
 /// A row with its signature, which is parsed when it is first asked for.
 pub struct Row {

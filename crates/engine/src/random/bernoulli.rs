@@ -4,7 +4,7 @@ use flambeau_base::{Error, Result};
 
 use super::element::{Element, Real};
 use super::generator::Stream;
-use super::uniform::with_pairs;
+use super::uniform::{fraction_f32, fraction_f64, with_pairs, with_words};
 
 impl Stream {
     /// Fills `out` with ones of probability `p`, and zeros.
@@ -38,17 +38,24 @@ impl Stream {
     /// When the lengths differ, or a probability does not lie in [0, 1].
     pub fn bernoulli_each<T: Element, P: Real>(&mut self, out: &mut [T], p: &[P]) -> Result<()> {
         if out.len() != p.len() {
-            return Err(Error::runtime(format!(
-                "bernoulli: {} probabilities for {} numbers; give one for each",
-                p.len(),
-                out.len()
-            )));
+            return Err(Error::runtime(format!("bernoulli: {} probabilities for {} numbers; give one for each", p.len(), out.len())));
         }
         if let Some(bad) = p.iter().map(|p| p.to_f64()).find(|p| !(0.0..=1.0).contains(p)) {
             return Err(Error::runtime(format!("bernoulli: probabilities must be in [0, 1], but got p={bad}")));
         }
-        for (o, p) in out.iter_mut().zip(p) {
-            *o = T::from_i64(i64::from(P::unit(self) < p.to_f64()));
+        let mut rest = p.iter();
+        if P::WIDE {
+            with_pairs(self, out, |words, part| {
+                for ((o, pair), p) in part.iter_mut().zip(words.chunks_exact(2)).zip(&mut rest) {
+                    *o = T::from_i64(i64::from(fraction_f64(pair[0], pair[1]) < p.to_f64()));
+                }
+            });
+        } else {
+            with_words(self, out, |words, part| {
+                for ((o, &word), p) in part.iter_mut().zip(words).zip(&mut rest) {
+                    *o = T::from_i64(i64::from(f64::from(fraction_f32(word)) < p.to_f64()));
+                }
+            });
         }
         Ok(())
     }

@@ -64,6 +64,27 @@ impl Stream {
         Ok(())
     }
 
+    /// Fills `out` with the slopes of a randomised leaky ReLU: 1 where `input` is above 0, else uniform between the
+    /// bounds, which are rounded to the type first. Two words a slope that is drawn. For `bf16` PyTorch draws the
+    /// slopes in `f32`, and rounds the product.
+    ///
+    /// # Errors
+    /// When the lengths differ or `lower > upper`.
+    pub fn rrelu_slopes<T: Real>(&mut self, out: &mut [T], input: &[T], lower: f64, upper: f64) -> Result<()> {
+        if out.len() != input.len() {
+            return Err(Error::runtime(format!("rrelu: {} slopes for {} numbers", out.len(), input.len())));
+        }
+        if lower.is_nan() || upper.is_nan() || lower > upper {
+            return Err(Error::runtime(format!("rrelu: needs lower <= upper, but got {lower} and {upper}")));
+        }
+        let (from, to) = (T::from_f64(lower).to_f64(), T::from_f64(upper).to_f64());
+        for (o, x) in out.iter_mut().zip(input) {
+            let slope = if x.to_f64() <= 0.0 { self.unit_f64() * (to - from) + from } else { 1.0 };
+            *o = T::from_f64(slope);
+        }
+        Ok(())
+    }
+
     /// Fills `out` with `quantile` of uniform numbers.
     fn invert<T: Element>(&mut self, out: &mut [T], quantile: impl Fn(f64) -> f64) {
         for value in out {
@@ -73,9 +94,5 @@ impl Stream {
 }
 
 fn positive(operation: &str, name: &str, value: f64) -> Result<()> {
-    if value > 0.0 {
-        Ok(())
-    } else {
-        Err(Error::runtime(format!("{operation}: needs {name} > 0, but found {name}={value}")))
-    }
+    if value > 0.0 { Ok(()) } else { Err(Error::runtime(format!("{operation}: needs {name} > 0, but found {name}={value}"))) }
 }

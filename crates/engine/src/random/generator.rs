@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use flambeau_base::{Error, Result};
 
 use super::twister::{N, Twister};
+use super::uniform::fraction_f64;
 
 /// Bytes of a saved state.
 pub const STATE_BYTES: usize = 5056;
@@ -201,17 +202,20 @@ impl Stream {
     /// The low 53 bits of two words, as a number of [0, 1).
     #[inline]
     pub(super) fn unit_f64(&mut self) -> f64 {
-        (self.twister.word64() & ((1 << 53) - 1)) as f64 * (-53f64).exp2()
-    }
-
-    /// The low 24 bits of one word, as a number of [0, 1).
-    #[inline]
-    pub(super) fn unit_f32(&mut self) -> f32 {
-        (self.twister.word() & 0xff_ffff) as f32 * (-24f32).exp2()
+        fraction_f64(self.twister.word(), self.twister.word())
     }
 }
 
 /// A seed from the randomness that the system gave this process, the time and the process id.
 fn unforeseen_seed() -> u64 {
     RandomState::new().hash_one((SystemTime::now(), std::process::id()))
+}
+
+/// Seeds the generator that draws use when they are given none.
+///
+/// ```
+/// flambeau_engine::random::manual_seed(42);
+/// ```
+pub fn manual_seed(seed: u64) {
+    default_generator().manual_seed(seed);
 }

@@ -19,12 +19,10 @@ impl Stream {
     ///
     /// One word a number, two for `i64` and `f64` (and for `u64`, which PyTorch does not have here).
     pub fn random<T: Element>(&mut self, out: &mut [T]) {
-        let top = T::BOUNDS.map_or(1 << T::DIGITS, |(_, max)| max);
-        let size = if T::NAME == "u64" { 0 } else { top as u64 + 1 };
         if T::WIDE {
-            self.fill_from_pairs(out, size, 0);
+            self.fill_from_pairs(out, T::NATURAL_RANGE, 0);
         } else {
-            self.fill_from_words(out, size, 0);
+            self.fill_from_words(out, T::NATURAL_RANGE, 0);
         }
     }
 
@@ -78,8 +76,7 @@ impl Stream {
     /// ```
     pub fn permutation<T: Element>(&mut self, out: &mut [T]) -> Result<()> {
         let n = out.len();
-        let top = T::BOUNDS.map_or(1 << T::DIGITS, |(_, max)| max);
-        if n as u64 > (top as u64).saturating_add(1) {
+        if T::NATURAL_RANGE != 0 && n as u64 > T::NATURAL_RANGE {
             return Err(Error::runtime(format!("randperm: {} cannot hold the numbers below n={n} apart", T::NAME)));
         }
         for (i, value) in out.iter_mut().enumerate() {
@@ -132,20 +129,13 @@ fn inclusive_range<T: Element>(from: i64, to: Option<i64>) -> Result<Option<(i64
     let (first, last) = match to {
         Some(to) => {
             if from >= to {
-                return Err(Error::runtime(format!(
-                    "random_: needs 'from' to be less than 'to', but got from={from} >= to={to}"
-                )));
+                return Err(Error::runtime(format!("random_: needs 'from' to be less than 'to', but got from={from} >= to={to}")));
             }
             let (from, to) = if T::DIGITS == 0 { (from, to) } else { (round_up::<T>(from), round_down::<T>(to)) };
             (from, to - 1)
         }
         None if from == i64::MIN => {
-            let whole = matches!(T::NAME, "i64" | "f64" | "f32" | "bf16");
-            return if whole {
-                Ok(None)
-            } else {
-                Err(Error::runtime(format!("random_: {} cannot hold all 64-bit integers", T::NAME)))
-            };
+            return if T::WHOLE { Ok(None) } else { Err(Error::runtime(format!("random_: {} cannot hold all 64-bit integers", T::NAME))) };
         }
         None => match T::BOUNDS {
             Some((_, max)) => (from, max),
@@ -153,10 +143,7 @@ fn inclusive_range<T: Element>(from: i64, to: Option<i64>) -> Result<Option<(i64
         },
     };
     if first > last {
-        return Err(Error::runtime(format!(
-            "random_: no value of {} lies between from={first} and {last}, the last allowed",
-            T::NAME
-        )));
+        return Err(Error::runtime(format!("random_: no value of {} lies between from={first} and {last}, the last allowed", T::NAME)));
     }
     for (name, value) in [("from", first), ("to - 1", last)] {
         let inside = match T::BOUNDS {

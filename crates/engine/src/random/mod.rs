@@ -24,9 +24,13 @@
 //! # Strided tensors
 //!
 //! PyTorch fills a tensor in memory order, the dimension of the smallest stride fastest, also where that is not the
-//! logical order (a transposed matrix gets the draws of its base). A caller with strided memory draws into a dense
-//! buffer and scatters in that order. The large form of [`Stream::normal`] belongs to contiguous tensors alone:
-//! dense but permuted ones, and ones with gaps, take [`Stream::normal_small`] at any size.
+//! logical order: a transposed matrix gets the draws of its base. A caller with strided memory draws into a dense
+//! buffer and scatters in that order. So it is for `x.uniform_()` and the like, for `rand_like` and its kin, and for
+//! the noise of dropout and of `multinomial` without replacement, which are laid out as their input. Draws that make
+//! a new tensor of given parameters (`bernoulli(p)`, `poisson`, gamma) go in logical order.
+//!
+//! The large form of [`Stream::normal`] belongs to contiguous tensors alone: dense but permuted ones, and ones with
+//! gaps, take [`Stream::normal_small`] at any size.
 
 #[macro_use]
 mod wide;
@@ -34,13 +38,16 @@ mod wide;
 mod bernoulli;
 mod box_muller;
 mod continuous;
+mod discrete;
 mod element;
+mod gamma;
 mod generator;
 mod integer;
 mod multinomial;
 mod normal;
+mod select;
 mod twister;
 mod uniform;
 
 pub use element::{Element, Real};
-pub use generator::{DEFAULT_SEED, Generator, STATE_BYTES, Stream, default_generator};
+pub use generator::{DEFAULT_SEED, Generator, STATE_BYTES, Stream, default_generator, manual_seed};

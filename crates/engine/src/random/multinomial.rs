@@ -4,6 +4,7 @@ use flambeau_base::{Error, Result};
 
 use super::element::Real;
 use super::generator::Stream;
+use super::select::first_k;
 
 /// Categories that PyTorch allows.
 const MOST_CATEGORIES: usize = 1 << 24;
@@ -46,9 +47,7 @@ impl Stream {
             )));
         }
         if categories > MOST_CATEGORIES {
-            return Err(Error::runtime(format!(
-                "multinomial: {categories} categories are more than {MOST_CATEGORIES} (2^24)"
-            )));
+            return Err(Error::runtime(format!("multinomial: {categories} categories are more than {MOST_CATEGORIES} (2^24)")));
         }
         let rows = out.len() / samples;
         if rows * samples != out.len() || rows * categories != weights.len() || (categories == 0 && rows > 0) {
@@ -99,8 +98,16 @@ impl Stream {
             let speed = T::from_f64(round(weight.to_f64() / time.to_f64()));
             race.push((speed.to_f64(), i as i64));
         }
-        // Equal quotients stay in the order of their categories.
-        race.sort_by(|a, b| b.0.total_cmp(&a.0));
+        // A quotient of 0 by 0 is no number, and first. Of one sample PyTorch asks for the greatest, which is the
+        // first of equals; of more, for a selection, which has an order of its own.
+        let before = |a: &(f64, i64), b: &(f64, i64)| (a.0.is_nan() && !b.0.is_nan()) || a.0 > b.0;
+        if out.len() == 1 {
+            let first = race.iter().copied().reduce(|best, next| if before(&next, &best) { next } else { best });
+            race.truncate(0);
+            race.extend(first);
+        } else {
+            first_k(&mut race, out.len(), &before);
+        }
         for (o, (_, category)) in out.iter_mut().zip(race) {
             *o = category;
         }
@@ -112,9 +119,7 @@ fn check_row<T: Real>(row: &[T]) -> Result<()> {
     for weight in row {
         let weight = weight.to_f64();
         if !(0.0..f64::INFINITY).contains(&weight) {
-            return Err(Error::runtime(format!(
-                "multinomial: weights must be finite and not negative, but one is {weight}"
-            )));
+            return Err(Error::runtime(format!("multinomial: weights must be finite and not negative, but one is {weight}")));
         }
         any |= weight > 0.0;
     }

@@ -85,7 +85,7 @@ fn temper(mut y: u32) -> u32 {
 }
 
 wide! {
-    fn temper_into(state: &[u32], out: &mut [u32]) {
+    fn temper_into, temper_portable(state: &[u32], out: &mut [u32]) {
         for (o, &s) in out.iter_mut().zip(state) {
             *o = temper(s);
         }
@@ -101,7 +101,7 @@ fn blend(here: u32, following: u32) -> u32 {
 
 wide! {
     // In runs of 227 words: the nearest word that the twist both writes and reads again lies that far back.
-    fn twist(state: &mut [u32; N]) {
+    fn twist, twist_portable(state: &mut [u32; N]) {
         const RUN: usize = N - M;
         let (mut old, mut mixed) = ([0; RUN + 1], [0; RUN]);
         for start in (0..N).step_by(RUN) {

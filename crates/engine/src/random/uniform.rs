@@ -33,10 +33,7 @@ impl Stream {
             return Err(Error::runtime(format!("uniform_: needs from <= to, but found from={from} > to={to}")));
         }
         if to - from > T::MAX {
-            return Err(Error::runtime(format!(
-                "uniform_: to - from must be a finite {}, but found from={from} and to={to}",
-                T::NAME
-            )));
+            return Err(Error::runtime(format!("uniform_: to - from must be a finite {}, but found from={from} and to={to}", T::NAME)));
         }
         T::fill_uniform(self, out, from, to);
         Ok(())
@@ -80,7 +77,7 @@ pub(super) fn fraction_f64(high: u32, low: u32) -> f64 {
 }
 
 wide! {
-    fn scale_f32(words: &[u32], out: &mut [f32], from: f32, to: f32) {
+    fn scale_f32, scale_f32_portable(words: &[u32], out: &mut [f32], from: f32, to: f32) {
         let span = to - from;
         for (o, &word) in out.iter_mut().zip(words) {
             let value = fraction_f32(word).mul_add(span, from);
@@ -90,7 +87,7 @@ wide! {
 }
 
 wide! {
-    fn scale_f64(words: &[u32], out: &mut [f64], from: f64, to: f64) {
+    fn scale_f64, scale_f64_portable(words: &[u32], out: &mut [f64], from: f64, to: f64) {
         let span = to - from;
         for (o, pair) in out.iter_mut().zip(words.chunks_exact(2)) {
             let value = fraction_f64(pair[0], pair[1]).mul_add(span, from);
@@ -110,43 +107,43 @@ fn scale_half<T: Real>(words: &[u32], out: &mut [T], from: f64, to: f64) {
 }
 
 impl Real for f32 {
+    const LEAST: f64 = f32::MIN_POSITIVE as f64;
+
     fn fill_uniform(stream: &mut Stream, out: &mut [Self], from: f64, to: f64) {
         with_words(stream, out, |words, part| scale_f32(words, part, from as f32, to as f32));
     }
     fn fill_normal(stream: &mut Stream, out: &mut [Self], mean: f64, std: f64) {
         super::normal::fill_f32(stream, out, mean as f32, std as f32);
     }
-    fn unit(stream: &mut Stream) -> f64 {
-        f64::from(stream.unit_f32())
-    }
 }
 
 impl Real for f64 {
+    const LEAST: f64 = f64::MIN_POSITIVE;
+
     fn fill_uniform(stream: &mut Stream, out: &mut [Self], from: f64, to: f64) {
         with_pairs(stream, out, |words, part| scale_f64(words, part, from, to));
     }
     fn fill_normal(stream: &mut Stream, out: &mut [Self], mean: f64, std: f64) {
         super::normal::fill_f64(stream, out, mean, std);
     }
-    fn unit(stream: &mut Stream) -> f64 {
-        stream.unit_f64()
-    }
 }
 
 macro_rules! half_precision {
-    ($($ty:ty)*) => {$(
+    ($($ty:ty, $least:expr;)*) => {$(
         impl Real for $ty {
+            const LEAST: f64 = $least;
+
             fn fill_uniform(stream: &mut Stream, out: &mut [Self], from: f64, to: f64) {
                 with_words(stream, out, |words, part| scale_half(words, part, from, to));
             }
             fn fill_normal(stream: &mut Stream, out: &mut [Self], mean: f64, std: f64) {
                 super::normal::fill_half(stream, out, mean as f32, std as f32);
             }
-            fn unit(stream: &mut Stream) -> f64 {
-                f64::from(stream.unit_f32())
-            }
         }
     )*};
 }
 
-half_precision!(f16 bf16);
+half_precision! {
+    f16, 1.0 / 16384.0;
+    bf16, f32::MIN_POSITIVE as f64;
+}

@@ -1,19 +1,20 @@
 //! Loops compiled twice: for the baseline, and for AVX2 with fused multiply-add.
 
-/// Defines a function whose body is compiled for the baseline and again for AVX2 and FMA, and chosen at run time.
+/// Defines two functions of one body: `portable`, compiled for the baseline, and `name`, which runs a copy of it that
+/// is compiled for AVX2 and FMA where the processor has them.
 ///
 /// Both give the same bits: what must be fused is written `mul_add`, and nothing else is ever fused.
 macro_rules! wide {
-    ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+    ($(#[$meta:meta])* fn $name:ident, $portable:ident($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        #[inline(always)]
+        fn $portable($($arg: $ty),*) $body
+
         $(#[$meta])*
         pub(super) fn $name($($arg: $ty),*) {
-            #[inline(always)]
-            fn portable($($arg: $ty),*) $body
-
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             fn avx2($($arg: $ty),*) {
-                portable($($arg),*)
+                $portable($($arg),*)
             }
 
             #[cfg(target_arch = "x86_64")]
@@ -21,7 +22,7 @@ macro_rules! wide {
                 // SAFETY: this processor has both features that `avx2` is compiled for.
                 return unsafe { avx2($($arg),*) };
             }
-            portable($($arg),*)
+            $portable($($arg),*)
         }
     };
 }
