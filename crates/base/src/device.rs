@@ -94,9 +94,11 @@ impl FromStr for Device {
         };
         let index = match index {
             None => None,
-            Some(digits) => Some(digits.parse().map_err(|_| {
-                Error::runtime(format!("device: '{digits}' is not a device index (Invalid device string: '{s}')"))
-            })?),
+            Some(digits) => Some(
+                digits
+                    .parse()
+                    .map_err(|_| Error::runtime(format!("device: '{digits}' is not a device index (Invalid device string: '{s}')")))?,
+            ),
         };
         Ok(Device { kind, index })
     }

@@ -240,11 +240,7 @@ impl Layout {
 
     /// Dimensions in another order.
     pub fn permute(&self, order: &[usize]) -> Layout {
-        Layout {
-            sizes: order.iter().map(|&d| self.sizes[d]).collect(),
-            strides: order.iter().map(|&d| self.strides[d]).collect(),
-            ..*self
-        }
+        Layout { sizes: order.iter().map(|&d| self.sizes[d]).collect(), strides: order.iter().map(|&d| self.strides[d]).collect(), ..*self }
     }
 
     /// Dimension `dim` cut to `length` elements from `start` on, `step` apart. The caller has checked the range.
@@ -284,9 +280,7 @@ impl Layout {
 
     /// Dimensions of size 1 (and new leading ones) repeated by a stride of 0. A size of -1 keeps what is there.
     pub fn expand(&self, op: &str, sizes: &[i64]) -> Result<Layout> {
-        let wrong = |why: String| {
-            Error::runtime(format!("{op}: {why} (tensor of shape {}, expanded size {sizes:?})", show(&self.sizes)))
-        };
+        let wrong = |why: String| Error::runtime(format!("{op}: {why} (tensor of shape {}, expanded size {sizes:?})", show(&self.sizes)));
         if sizes.len() < self.ndim() {
             return Err(wrong(format!(
                 "the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
@@ -300,7 +294,9 @@ impl Layout {
             let have = (d >= lead).then(|| (self.sizes[d - lead], self.strides[d - lead]));
             let (n, s) = match (have, want) {
                 (None, w) if w >= 0 => (w as usize, 0),
-                (None, _) => return Err(wrong(format!("the expanded size ({want}) isn't allowed in a leading, non-existing dimension {d}"))),
+                (None, _) => {
+                    return Err(wrong(format!("the expanded size ({want}) isn't allowed in a leading, non-existing dimension {d}")));
+                }
                 (Some((n, s)), -1) => (n, s),
                 (Some((n, s)), w) if w == n as i64 => (n, s),
                 (Some((1, _)), w) if w >= 0 => (w as usize, 0),
@@ -461,7 +457,6 @@ fn compare(a: usize, b: usize, sizes: &[usize], operands: &[&Strides]) -> std::c
     }
     Equal
 }
-
 
 ///
 /// Alike dense operands hand on their layout; otherwise the dimensions keep the operands' order.

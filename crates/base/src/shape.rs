@@ -15,9 +15,10 @@ pub fn numel(sizes: &[usize]) -> Result<usize> {
     }
     let mut n = 1usize;
     for &size in sizes {
-        n = n.checked_mul(size).filter(|&n| n <= isize::MAX as usize).ok_or_else(|| {
-            Error::runtime(format!("a tensor of shape {} has more elements than an address can count", show(sizes)))
-        })?;
+        n = n
+            .checked_mul(size)
+            .filter(|&n| n <= isize::MAX as usize)
+            .ok_or_else(|| Error::runtime(format!("a tensor of shape {} has more elements than an address can count", show(sizes))))?;
     }
     Ok(n)
 }

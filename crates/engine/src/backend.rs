@@ -116,7 +116,14 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Safety
     /// See NOTE [kernel contract]. Dtypes of operands are those of the program.
-    unsafe fn pointwise(&self, program: &Program, params: &[Scalar], sizes: &[usize], outputs: &[Operand], inputs: &[Operand]) -> Result<()>;
+    unsafe fn pointwise(
+        &self,
+        program: &Program,
+        params: &[Scalar],
+        sizes: &[usize],
+        outputs: &[Operand],
+        inputs: &[Operand],
+    ) -> Result<()>;
 
     /// Runs a reduction.
     ///

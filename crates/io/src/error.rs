@@ -10,10 +10,7 @@ use flambeau_base::ErrorKind;
 /// A pickle whose bytes make no sense, with the place.
 #[cold]
 pub(crate) fn corrupt_pickle(at: usize, what: impl Display) -> Error {
-    Error::new(
-        ErrorKind::Unpickling,
-        format!("pickle: at byte {at}: {what}"),
-    )
+    Error::new(ErrorKind::Unpickling, format!("pickle: at byte {at}: {what}"))
 }
 
 /// A pickle that is well-formed and holds what a checkpoint may not hold.

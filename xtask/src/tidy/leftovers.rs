@@ -10,11 +10,7 @@ const NOTES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME")];
 const RUST: &[&str] = &["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
 
 /// Python tests that do not run, or that may fail.
-const PYTHON: &[&str] = &[
-    concat!("mark.", "skip"),
-    concat!("pytest.", "skip("),
-    concat!("mark.", "xfail"),
-];
+const PYTHON: &[&str] = &[concat!("mark.", "skip"), concat!("pytest.", "skip("), concat!("mark.", "xfail")];
 
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -30,11 +26,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
             for (number, line) in source.lines().enumerate() {
                 if let Some(word) = found.iter().find(|word| has_word(line, word)) {
                     let word = word.trim_end_matches(['(', '!']);
-                    findings.push(Finding::failure(
-                        path,
-                        number + 1,
-                        format!("`{word}` was left here"),
-                    ));
+                    findings.push(Finding::failure(path, number + 1, format!("`{word}` was left here")));
                 }
             }
         }
@@ -57,10 +49,7 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        check(&Repository::of(&[(path, text)]))
-            .iter()
-            .map(|finding| finding.line)
-            .collect()
+        check(&Repository::of(&[(path, text)])).iter().map(|finding| finding.line).collect()
     }
 
     #[test]
@@ -74,26 +63,13 @@ mod tests {
 
     #[test]
     fn placeholders_are_found_in_code_only() {
-        assert_eq!(
-            lines(
-                "a.rs",
-                "fn f() { todo!() }\n// todo!()\nlet s = \"dbg!(x)\";\n#[ignore = \"slow\"]\n"
-            ),
-            [1, 4]
-        );
+        assert_eq!(lines("a.rs", "fn f() { todo!() }\n// todo!()\nlet s = \"dbg!(x)\";\n#[ignore = \"slow\"]\n"), [1, 4]);
     }
 
     #[test]
     fn python_tests_run() {
-        let switched_off = [
-            concat!("@pytest.mark.", "skipif(x)\n"),
-            concat!("pytest.", "skip('no')\n"),
-        ];
-        assert!(
-            switched_off
-                .iter()
-                .all(|text| lines("tests/a.py", text) == [1])
-        );
+        let switched_off = [concat!("@pytest.mark.", "skipif(x)\n"), concat!("pytest.", "skip('no')\n")];
+        assert!(switched_off.iter().all(|text| lines("tests/a.py", text) == [1]));
         assert_eq!(lines("tests/a.py", "skip_ws(1)\n"), []);
     }
 }

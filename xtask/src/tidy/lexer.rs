@@ -11,11 +11,7 @@ pub fn code_only(source: &str) -> String {
             code.push(text[at]);
             at += 1;
         } else {
-            code.extend(
-                text[at..end]
-                    .iter()
-                    .map(|&c| if c == '\n' { '\n' } else { ' ' }),
-            );
+            code.extend(text[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
             at = end;
         }
     }
@@ -27,15 +23,10 @@ fn skipped_until(text: &[char], at: usize) -> usize {
     let next = |offset: usize| text.get(at + offset).copied().unwrap_or('\0');
     let in_word = at > 0 && (text[at - 1].is_alphanumeric() || text[at - 1] == '_');
     match (text[at], next(1)) {
-        ('/', '/') => text[at..]
-            .iter()
-            .position(|&c| c == '\n')
-            .map_or(text.len(), |n| at + n),
+        ('/', '/') => text[at..].iter().position(|&c| c == '\n').map_or(text.len(), |n| at + n),
         ('/', '*') => block_comment(text, at),
         ('"', _) => quoted(text, at + 1),
-        ('\'', '\\') => (at + 3..text.len())
-            .find(|&i| text[i] == '\'')
-            .map_or(text.len(), |i| i + 1),
+        ('\'', '\\') => (at + 3..text.len()).find(|&i| text[i] == '\'').map_or(text.len(), |i| i + 1),
         ('\'', _) if next(2) == '\'' => at + 3,
         ('r', '"' | '#') if !in_word => raw(text, at, at + 1),
         ('b' | 'c', 'r') if !in_word && matches!(next(2), '"' | '#') => raw(text, at, at + 2),
@@ -76,18 +67,8 @@ fn raw(text: &[char], start: usize, hashes: usize) -> usize {
     if text.get(hashes + count) != Some(&'"') {
         return start;
     }
-    let closes = |at: usize| {
-        text[at] == '"'
-            && text[at + 1..]
-                .iter()
-                .take(count)
-                .filter(|&&c| c == '#')
-                .count()
-                == count
-    };
-    (hashes + count + 1..text.len())
-        .find(|&at| closes(at))
-        .map_or(text.len(), |at| at + 1 + count)
+    let closes = |at: usize| text[at] == '"' && text[at + 1..].iter().take(count).filter(|&&c| c == '#').count() == count;
+    (hashes + count + 1..text.len()).find(|&at| closes(at)).map_or(text.len(), |at| at + 1 + count)
 }
 
 #[cfg(test)]

@@ -24,31 +24,17 @@ struct Finding {
 
 impl Finding {
     fn failure(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            line,
-            warning: false,
-            message: message.into(),
-        }
+        Self { path: path.into(), line, warning: false, message: message.into() }
     }
 
     fn warning(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            warning: true,
-            ..Self::failure(path, line, message)
-        }
+        Self { warning: true, ..Self::failure(path, line, message) }
     }
 }
 
 type Check = fn(&Repository) -> Vec<Finding>;
 
-const CHECKS: &[Check] = &[
-    dependencies::check,
-    documents::check,
-    leftovers::check,
-    sizes::check,
-    unsafety::check,
-];
+const CHECKS: &[Check] = &[dependencies::check, documents::check, leftovers::check, sizes::check, unsafety::check];
 
 /// Runs all checks on the repository around this crate and prints what they found.
 pub fn run() -> ExitCode {
@@ -63,20 +49,10 @@ pub fn run() -> ExitCode {
     findings.sort();
     for finding in &findings {
         let kind = if finding.warning { "warning" } else { "error" };
-        println!(
-            "{}:{}: {kind}: {}",
-            finding.path, finding.line, finding.message
-        );
+        println!("{}:{}: {kind}: {}", finding.path, finding.line, finding.message);
     }
     let warnings = findings.iter().filter(|finding| finding.warning).count();
     let failures = findings.len() - warnings;
-    println!(
-        "tidy: {} files, {warnings} warnings, {failures} errors",
-        repository.files.len()
-    );
-    if failures == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    println!("tidy: {} files, {warnings} warnings, {failures} errors", repository.files.len());
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

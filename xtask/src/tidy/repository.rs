@@ -14,17 +14,9 @@ pub struct Repository {
 impl Repository {
     /// Reads the working tree that this crate stands in.
     pub fn read() -> Result<Self, String> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .ok_or("xtask has no parent folder")?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
         let listed = Command::new("git")
-            .args([
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ])
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(root)
             .output()
             .map_err(|error| format!("git cannot be run: {error}"))?;
@@ -44,14 +36,9 @@ impl Repository {
 
     /// A repository of these files; what is not UTF-8 counts as a path only.
     pub fn new(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
-        let mut repository = Self {
-            files: BTreeMap::new(),
-            paths: BTreeSet::new(),
-        };
+        let mut repository = Self { files: BTreeMap::new(), paths: BTreeSet::new() };
         for (path, bytes) in files {
-            let folders = path
-                .match_indices('/')
-                .map(|(at, _)| path[..at].to_string());
+            let folders = path.match_indices('/').map(|(at, _)| path[..at].to_string());
             repository.paths.extend(folders);
             repository.paths.insert(path.clone());
             if let Ok(text) = String::from_utf8(bytes) {
@@ -64,19 +51,12 @@ impl Repository {
     /// The files whose names end so, for instance `.rs`.
     pub fn ending(&self, end: &str) -> impl Iterator<Item = (&str, &str)> {
         let end = end.to_string();
-        let texts = self
-            .files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()));
+        let texts = self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
         texts.filter(move |(path, _)| path.ends_with(&end))
     }
 
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Self {
-        Self::new(
-            files
-                .iter()
-                .map(|(path, text)| (path.to_string(), text.as_bytes().to_vec())),
-        )
+        Self::new(files.iter().map(|(path, text)| (path.to_string(), text.as_bytes().to_vec())))
     }
 }

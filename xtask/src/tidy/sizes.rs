@@ -14,17 +14,9 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
         }
         let lines = text.lines().count();
         if lines > LONGEST_FILE {
-            findings.push(Finding::failure(
-                path,
-                lines,
-                format!("{lines} lines; more than {LONGEST_FILE} hold more than one family"),
-            ));
+            findings.push(Finding::failure(path, lines, format!("{lines} lines; more than {LONGEST_FILE} hold more than one family")));
         } else if lines > LONG_FILE {
-            findings.push(Finding::warning(
-                path,
-                lines,
-                format!("{lines} lines; about {LONG_FILE} is usual"),
-            ));
+            findings.push(Finding::warning(path, lines, format!("{lines} lines; about {LONG_FILE} is usual")));
         }
         if path.ends_with(".rs") {
             findings.extend(long_functions(path, text));
@@ -35,9 +27,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
 
 /// Generated files and tables say so at their head: `@generated`, or a comment `tidy: table`.
 fn is_exempt(text: &str) -> bool {
-    text.lines()
-        .take(10)
-        .any(|line| line.contains("@generated") || line.contains("tidy: table"))
+    text.lines().take(10).any(|line| line.contains("@generated") || line.contains("tidy: table"))
 }
 
 /// Functions as rustfmt sets them: the closing brace stands in the column where the function begins.
@@ -50,17 +40,11 @@ fn long_functions(path: &str, text: &str) -> Vec<Finding> {
             continue;
         };
         let body = &lines[start..];
-        let Some(length) = body
-            .iter()
-            .position(|l| indent(l) == indent(line) && l.trim_start().starts_with('}'))
-        else {
+        let Some(length) = body.iter().position(|l| indent(l) == indent(line) && l.trim_start().starts_with('}')) else {
             continue;
         };
         if length + 1 > LONG_FUNCTION {
-            let message = format!(
-                "`{name}` has {} lines; seldom more than {LONG_FUNCTION}",
-                length + 1
-            );
+            let message = format!("`{name}` has {} lines; seldom more than {LONG_FUNCTION}", length + 1);
             findings.push(Finding::warning(path, start + 1, message));
         }
     }
@@ -70,24 +54,11 @@ fn long_functions(path: &str, text: &str) -> Vec<Finding> {
 /// The name of the function with a body that begins on this line.
 fn function_name(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
-    let words = [
-        "pub",
-        "const",
-        "unsafe",
-        "async",
-        "extern",
-        "\"C\"",
-        "pub(crate)",
-        "pub(super)",
-    ];
-    if line.trim_end().ends_with(['}', ';'])
-        || !before.split_whitespace().all(|word| words.contains(&word))
-    {
+    let words = ["pub", "const", "unsafe", "async", "extern", "\"C\"", "pub(crate)", "pub(super)"];
+    if line.trim_end().ends_with(['}', ';']) || !before.split_whitespace().all(|word| words.contains(&word)) {
         return None;
     }
-    let name = after
-        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .next()?;
+    let name = after.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
     (!name.is_empty()).then_some(name)
 }
 
@@ -97,10 +68,7 @@ mod tests {
 
     fn messages(path: &str, text: String) -> Vec<(bool, usize)> {
         let findings = check(&Repository::of(&[(path, &text)]));
-        findings
-            .iter()
-            .map(|finding| (finding.warning, finding.line))
-            .collect()
+        findings.iter().map(|finding| (finding.warning, finding.line)).collect()
     }
 
     #[test]
@@ -113,27 +81,13 @@ mod tests {
 
     #[test]
     fn generated_files_and_tables_may_be_long() {
-        assert_eq!(
-            messages("a.rs", format!("// @generated\n{}", "x\n".repeat(900))),
-            []
-        );
-        assert_eq!(
-            messages(
-                "a.rs",
-                format!("//! Rows.\n// tidy: table\n{}", "x\n".repeat(900))
-            ),
-            []
-        );
+        assert_eq!(messages("a.rs", format!("// @generated\n{}", "x\n".repeat(900))), []);
+        assert_eq!(messages("a.rs", format!("//! Rows.\n// tidy: table\n{}", "x\n".repeat(900))), []);
     }
 
     #[test]
     fn long_functions_warn_where_they_begin() {
-        let function = |lines: usize| {
-            format!(
-                "impl A {{\n    pub fn f(&self) {{\n{}    }}\n}}\n",
-                "        x;\n".repeat(lines - 2)
-            )
-        };
+        let function = |lines: usize| format!("impl A {{\n    pub fn f(&self) {{\n{}    }}\n}}\n", "        x;\n".repeat(lines - 2));
         assert_eq!(messages("a.rs", function(80)), []);
         assert_eq!(messages("a.rs", function(81)), [(true, 2)]);
     }

@@ -9,26 +9,15 @@ const SAFE_CRATES: &[&str] = &["base", "ir", "nn", "data"];
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in repository.ending(".rs") {
-        let folder = path
-            .strip_prefix("crates/")
-            .and_then(|rest| rest.split('/').next());
+        let folder = path.strip_prefix("crates/").and_then(|rest| rest.split('/').next());
         let safe = folder.filter(|folder| SAFE_CRATES.contains(folder));
         let code = code_only(text);
-        let (code, source): (Vec<&str>, Vec<&str>) =
-            (code.lines().collect(), text.lines().collect());
+        let (code, source): (Vec<&str>, Vec<&str>) = (code.lines().collect(), text.lines().collect());
         for line in (0..code.len()).filter(|&line| needs_reason(code[line])) {
             if let Some(folder) = safe {
-                findings.push(Finding::failure(
-                    path,
-                    line + 1,
-                    format!("unsafe code in `{folder}`, which has none"),
-                ));
+                findings.push(Finding::failure(path, line + 1, format!("unsafe code in `{folder}`, which has none")));
             } else if !has_reason(&code, &source, line) {
-                findings.push(Finding::failure(
-                    path,
-                    line + 1,
-                    "unsafe code without a `SAFETY:` comment above it",
-                ));
+                findings.push(Finding::failure(path, line + 1, "unsafe code without a `SAFETY:` comment above it"));
             }
         }
     }
@@ -41,8 +30,7 @@ fn needs_reason(code: &str) -> bool {
     code.match_indices("unsafe").any(|(at, word)| {
         let after = code[at + word.len()..].trim_start();
         let whole = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        whole
-            && (after.starts_with('{') || after.starts_with("impl ") || after.starts_with("impl<"))
+        whole && (after.starts_with('{') || after.starts_with("impl ") || after.starts_with("impl<"))
     })
 }
 
@@ -61,8 +49,7 @@ fn has_reason(code: &[&str], source: &[&str], line: usize) -> bool {
         if states(at) {
             return true;
         }
-        let arms =
-            above.ends_with('{') && (above.starts_with("match ") || above.contains(" match "));
+        let arms = above.ends_with('{') && (above.starts_with("match ") || above.contains(" match "));
         let goes_on = arms || above.starts_with("unsafe impl") || above.starts_with("#[");
         if above.ends_with([';', '}', '{']) && !goes_on {
             break;
@@ -74,11 +61,7 @@ fn has_reason(code: &[&str], source: &[&str], line: usize) -> bool {
 /// Whether a comment `SAFETY (of all ...)` speaks for the line: it does for all that follows it in the same block.
 fn is_covered(source: &[&str], line: usize) -> bool {
     let mut outermost = indent(source[line]) + 1;
-    for above in source[..line]
-        .iter()
-        .rev()
-        .filter(|above| !above.trim().is_empty())
-    {
+    for above in source[..line].iter().rev().filter(|above| !above.trim().is_empty()) {
         if above.contains("SAFETY (of all") && indent(above) > 0 && indent(above) < outermost {
             return true;
         }
@@ -96,32 +79,14 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        check(&Repository::of(&[(path, text)]))
-            .iter()
-            .map(|finding| finding.line)
-            .collect()
+        check(&Repository::of(&[(path, text)])).iter().map(|finding| finding.line).collect()
     }
 
     #[test]
     fn a_block_needs_its_reason() {
-        assert_eq!(
-            lines("crates/cpu/src/a.rs", "fn f() {\n    unsafe { g() }\n}\n"),
-            [2]
-        );
-        assert_eq!(
-            lines(
-                "crates/cpu/src/a.rs",
-                "fn f() {\n    // SAFETY: g reads nothing.\n    unsafe { g() }\n}\n"
-            ),
-            []
-        );
-        assert_eq!(
-            lines(
-                "crates/cpu/src/a.rs",
-                "let x = unsafe { g() }; // SAFETY: so.\n"
-            ),
-            []
-        );
+        assert_eq!(lines("crates/cpu/src/a.rs", "fn f() {\n    unsafe { g() }\n}\n"), [2]);
+        assert_eq!(lines("crates/cpu/src/a.rs", "fn f() {\n    // SAFETY: g reads nothing.\n    unsafe { g() }\n}\n"), []);
+        assert_eq!(lines("crates/cpu/src/a.rs", "let x = unsafe { g() }; // SAFETY: so.\n"), []);
     }
 
     #[test]
@@ -136,8 +101,7 @@ mod tests {
 
     #[test]
     fn a_reason_reaches_into_the_arms_of_a_match() {
-        let arms =
-            "// SAFETY: so.\nlet x = match y {\n    A => return,\n    B => unsafe { g() },\n};\n";
+        let arms = "// SAFETY: so.\nlet x = match y {\n    A => return,\n    B => unsafe { g() },\n};\n";
         assert_eq!(lines("crates/cpu/src/a.rs", arms), []);
     }
 
@@ -152,27 +116,14 @@ mod tests {
 
     #[test]
     fn implementations_share_a_reason_and_functions_need_none() {
-        let both =
-            "// SAFETY: no cell inside.\nunsafe impl Send for A {}\nunsafe impl Sync for A {}\n";
+        let both = "// SAFETY: no cell inside.\nunsafe impl Send for A {}\nunsafe impl Sync for A {}\n";
         assert_eq!(lines("crates/cpu/src/a.rs", both), []);
-        assert_eq!(
-            lines("crates/cpu/src/a.rs", "unsafe impl<T> Send for A<T> {}\n"),
-            [1]
-        );
-        assert_eq!(
-            lines(
-                "crates/cpu/src/a.rs",
-                "pub unsafe fn f() {}\n// unsafe {\nlet s = \"unsafe {\";\n"
-            ),
-            []
-        );
+        assert_eq!(lines("crates/cpu/src/a.rs", "unsafe impl<T> Send for A<T> {}\n"), [1]);
+        assert_eq!(lines("crates/cpu/src/a.rs", "pub unsafe fn f() {}\n// unsafe {\nlet s = \"unsafe {\";\n"), []);
     }
 
     #[test]
     fn some_crates_have_nothing_unsafe() {
-        assert_eq!(
-            lines("crates/base/src/a.rs", "// SAFETY: fine.\nunsafe { g() }\n"),
-            [2]
-        );
+        assert_eq!(lines("crates/base/src/a.rs", "// SAFETY: fine.\nunsafe { g() }\n"), [2]);
     }
 }

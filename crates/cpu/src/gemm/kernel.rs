@@ -1,6 +1,8 @@
 //! The inner loops, generic over the vector: one tile of the product, packing, storing.
 //!
-//! All functions are inlined into those of `table.rs`, which are compiled for an instruction set.
+//! All functions are inlined into those of `table.rs`, which are compiled for an instruction set. The loops run
+//! over indices: the closures of iterators would be compiled apart, without the instruction set.
+#![allow(clippy::needless_range_loop)]
 
 use super::vector::{Packed, Vector};
 
@@ -16,6 +18,14 @@ pub(super) struct Finish<E> {
     pub(super) row_bias: *const E,
 }
 
+impl<E> Finish<E> {
+    /// Whether there is nothing to do but to store or to add.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        self.alpha.is_none() && self.column_bias.is_null() && self.row_bias.is_null()
+    }
+}
+
 /// One operand of a tile: a pointer with its strides in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Left<E> {
@@ -23,6 +33,24 @@ pub(super) struct Left<E> {
     pub(super) row: isize,
     pub(super) column: isize,
 }
+
+/// Repeats a block for each row of a tile, with the row as a constant: the compiler would leave a loop of that
+/// length a loop, and its accumulators in memory.
+macro_rules! unroll {
+    ($i:ident < $rows:ident $body:block) => {
+        unroll!($i $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    ($i:ident $rows:ident $body:block $($row:literal)*) => {$(
+        const { assert!($rows <= 14) }
+        if $row < $rows {
+            const $i: usize = $row;
+            $body
+        }
+    )*};
+}
+
+/// How many steps ahead a tile asks for its operands.
+const AHEAD: isize = 8;
 
 /// How many row pointers a tile advances; from each of them three rows are reached by the address alone.
 const POINTERS: usize = 5;
@@ -51,26 +79,58 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
     // move with wrapping arithmetic, since after the last step they may leave the operand.
     unsafe {
         prefetch_tile::<V::Element, MR>(c, c_row, columns);
-        let mut sums = [[V::splat(V::Element::default()); NV]; MR];
-        let mut rows: [*const V::Element; POINTERS] =
-            std::array::from_fn(|group| a.ptr.wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row));
+        let zero = V::splat(V::Element::default());
+        let mut sums = [[zero; NV]; MR];
+        let mut rows = [a.ptr; POINTERS];
+        for group in 0..POINTERS {
+            rows[group] = a
+                .ptr
+                .wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row);
+        }
         let mut b = b;
         for _ in 0..k {
-            let b_vectors: [V; NV] = std::array::from_fn(|j| V::load(b.add(j * V::LANES)));
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let from = rows[i / ROWS_PER_POINTER];
-                let value = V::splat(*from.wrapping_offset((i % ROWS_PER_POINTER) as isize * a.row));
-                for (sum, &b) in sums.iter_mut().zip(&b_vectors) {
-                    *sum = value.mul_add(b, *sum);
-                }
+            let mut b_vectors = [zero; NV];
+            for j in 0..NV {
+                prefetch(b.wrapping_offset(AHEAD * b_row).wrapping_add(j * V::LANES));
+                b_vectors[j] = V::load(b.wrapping_add(j * V::LANES));
             }
-            for row in &mut rows[..MR.div_ceil(ROWS_PER_POINTER)] {
-                *row = opaque(row.wrapping_offset(a.column));
+            prefetch(rows[0].wrapping_offset(AHEAD * a.column));
+            unroll!(I < MR {
+                let from = rows[I / ROWS_PER_POINTER];
+                let value = V::splat(*from.wrapping_offset((I % ROWS_PER_POINTER) as isize * a.row));
+                for j in 0..NV {
+                    sums[I][j] = value.mul_add(b_vectors[j], sums[I][j]);
+                }
+            });
+            for group in 0..MR.div_ceil(ROWS_PER_POINTER) {
+                rows[group] = opaque(rows[group].wrapping_offset(a.column));
             }
             b = b.wrapping_offset(b_row);
         }
-        for (i, sums) in sums.iter().enumerate() {
-            finish_row::<V, NV>(sums, c.offset(i as isize * c_row), columns, i, finish);
+        if columns == NV * V::LANES && finish.is_plain() {
+            let keep = finish.accumulate;
+            unroll!(I < MR {
+                for j in 0..NV {
+                    let c = c.wrapping_offset(I as isize * c_row).wrapping_add(j * V::LANES);
+                    let sum = sums[I][j];
+                    (if keep { V::load(c).add(sum) } else { sum }).store(c);
+                }
+            });
+            return;
+        }
+        // Once for all rows: this part is seldom run, and would be long if it were repeated.
+        let mut spilled = [[zero; NV]; MR];
+        unroll!(I < MR {
+            spilled[I] = sums[I];
+        });
+        for i in 0..MR {
+            finish_row::<V, NV>(
+                &spilled[i],
+                c.wrapping_offset(i as isize * c_row),
+                columns,
+                i,
+                finish,
+            );
         }
     }
 }
@@ -81,7 +141,9 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
 fn opaque<T>(pointer: *const T) -> *const T {
     let mut pointer = pointer;
     // SAFETY: no instruction at all.
-    unsafe { std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure)) };
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure))
+    };
     pointer
 }
 
@@ -96,13 +158,12 @@ unsafe fn finish_row<V: Vector, const NV: usize>(
     row: usize,
     finish: &Finish<V::Element>,
 ) {
-    for (j, &sum) in sums.iter().enumerate() {
-        let count = columns - (j * V::LANES).min(columns);
-        let count = count.min(V::LANES);
+    for j in 0..NV {
+        let count = (columns - j * V::LANES).min(V::LANES);
         // SAFETY: only the vector's first `count` columns are in the tile and in the bias.
         unsafe {
             let c = c.wrapping_add(j * V::LANES);
-            let mut sum = sum;
+            let mut sum = sums[j];
             if let Some(alpha) = finish.alpha {
                 sum = sum.mul(V::splat(alpha));
             }
@@ -110,35 +171,44 @@ unsafe fn finish_row<V: Vector, const NV: usize>(
                 sum = V::load_partial(c, count).add(sum);
             }
             if !finish.column_bias.is_null() {
-                sum = sum.add(V::load_partial(finish.column_bias.wrapping_add(j * V::LANES), count));
+                sum = sum.add(V::load_partial(
+                    finish.column_bias.wrapping_add(j * V::LANES),
+                    count,
+                ));
             }
             if !finish.row_bias.is_null() {
                 sum = sum.add(V::splat(*finish.row_bias.add(row)));
             }
-            if count == V::LANES { sum.store(c) } else { sum.store_partial(c, count) }
+            if count == V::LANES {
+                sum.store(c)
+            } else {
+                sum.store_partial(c, count)
+            }
         }
     }
 }
 
 /// Asks for the memory of a tile early, so that it has come when the sums are ready.
-///
-/// # Safety
-///
-/// The processor has the instruction; addresses need not be valid.
 #[inline(always)]
-unsafe fn prefetch_tile<E, const MR: usize>(c: *mut E, c_row: isize, columns: usize) {
-    #[cfg(target_arch = "x86_64")]
+fn prefetch_tile<E, const MR: usize>(c: *mut E, c_row: isize, columns: usize) {
     for i in 0..MR {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let row = c.wrapping_offset(i as isize * c_row);
-        // SAFETY: a prefetch never faults.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(row.cast());
-            _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(columns - 1).cast());
-        }
+        prefetch(row);
+        prefetch(row.wrapping_add(columns - 1));
+    }
+}
+
+/// Asks for the cache line of an address, which need not be valid.
+#[inline(always)]
+fn prefetch<E>(address: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction, and it never faults.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (c, c_row, columns);
+    let _ = address;
 }
 
 /// Copies a panel of `width` lines and `k` steps to `to`, as `k` rows of `to_row` numbers each: line `i` at step
@@ -163,13 +233,31 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
         if line == 1 {
             return pack_steps::<V, S>(from, step, width, k, to, to_row);
         }
-        let blocks = if step == 1 { k / V::LANES * V::LANES } else { 0 };
+        let blocks = if step == 1 {
+            k / V::LANES * V::LANES
+        } else {
+            0
+        };
         if step == 1 {
             for p in (0..blocks).step_by(V::LANES) {
-                pack_square::<V, S>(from.add(p), line, width, V::LANES, to.add(p * to_row), to_row);
+                pack_square::<V, S>(
+                    from.add(p),
+                    line,
+                    width,
+                    V::LANES,
+                    to.add(p * to_row),
+                    to_row,
+                );
             }
             if k - blocks >= V::LANES / 4 {
-                return pack_square::<V, S>(from.add(blocks), line, width, k - blocks, to.add(blocks * to_row), to_row);
+                return pack_square::<V, S>(
+                    from.add(blocks),
+                    line,
+                    width,
+                    k - blocks,
+                    to.add(blocks * to_row),
+                    to_row,
+                );
             }
         }
         let padded = width.next_multiple_of(V::LANES);
@@ -232,15 +320,22 @@ unsafe fn pack_square<V: Vector, S: Packed<V>>(
         // SAFETY: as promised; only lines below `width` and steps below `steps` are read.
         unsafe {
             let mut square = [V::splat(V::Element::default()); 16];
-            for (i, vector) in square[..V::LANES].iter_mut().enumerate() {
-                if first + i < width {
-                    let from = from.offset((first + i) as isize * line);
-                    *vector = if steps == V::LANES { S::load(from) } else { S::load_partial(from, steps) };
+            let lines = (width - first).min(V::LANES);
+            let from = from.offset(first as isize * line);
+            let whole = steps == V::LANES && lines == V::LANES;
+            for i in 0..V::LANES {
+                let from = from.wrapping_offset(i as isize * line);
+                if whole {
+                    square[i] = S::load(from);
+                } else if i < lines {
+                    square[i] = S::load_partial(from, steps);
                 }
             }
             V::transpose(&mut square);
-            for (p, vector) in square[..steps].iter().enumerate() {
-                vector.store(to.add(p * to_row + first));
+            for p in 0..V::LANES {
+                if whole || p < steps {
+                    square[p].store(to.wrapping_add(p * to_row + first));
+                }
             }
         }
     }
@@ -252,7 +347,12 @@ unsafe fn pack_square<V: Vector, S: Packed<V>>(
 ///
 /// Both rows have `count` numbers; see [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(from: *const V::Element, c: *mut S, count: usize, accumulate: bool) {
+pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(
+    from: *const V::Element,
+    c: *mut S,
+    count: usize,
+    accumulate: bool,
+) {
     for j in (0..count).step_by(V::LANES) {
         let lanes = (count - j).min(V::LANES);
         // SAFETY: `lanes` numbers are left in both rows.

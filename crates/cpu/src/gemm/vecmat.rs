@@ -1,6 +1,7 @@
 //! Products of a matrix and a vector, at the speed of memory: the inner loops.
 //!
 //! Both read the matrix once, in the order in which it lies, and nothing is packed.
+#![allow(clippy::needless_range_loop)] // See `kernel.rs`.
 
 use super::Bias;
 use super::table::Kernels;
@@ -61,8 +62,9 @@ unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
             for part in 0..PARTS {
                 let at = p + part * V::LANES;
                 let x = V::load(x.add(at));
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    sums[part] = S::load(a.offset(i as isize * line).add(at)).mul_add(x, sums[part]);
+                for i in 0..N {
+                    sums[i][part] =
+                        S::load(a.offset(i as isize * line).add(at)).mul_add(x, sums[i][part]);
                 }
             }
             p += PARTS * V::LANES;
@@ -70,12 +72,20 @@ unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
         while p < k {
             let count = (k - p).min(V::LANES);
             let x = V::load_partial(x.add(p), count);
-            for (i, sums) in sums.iter_mut().enumerate() {
-                sums[0] = S::load_partial(a.offset(i as isize * line).add(p), count).mul_add(x, sums[0]);
+            for i in 0..N {
+                sums[i][0] = S::load_partial(a.offset(i as isize * line).add(p), count)
+                    .mul_add(x, sums[i][0]);
             }
             p += count;
         }
-        std::array::from_fn(|i| sums[i][0].add(sums[i][1]).add(sums[i][2].add(sums[i][3])).sum())
+        let mut totals = [V::Element::default(); N];
+        for i in 0..N {
+            totals[i] = sums[i][0]
+                .add(sums[i][1])
+                .add(sums[i][2].add(sums[i][3]))
+                .sum();
+        }
+        totals
     }
 }
 
@@ -126,19 +136,30 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
 ) {
     // SAFETY: as promised.
     unsafe {
-        let x: [V; N] = std::array::from_fn(|p| V::splat(*x.add(p)));
+        let mut factors = [V::splat(*x); N];
+        for p in 1..N {
+            factors[p] = V::splat(*x.add(p));
+        }
         let mut j = 0;
         while j < width {
             let count = (width - j).min(V::LANES);
             let whole = count == V::LANES;
             let mut sum = V::splat(V::Element::default());
-            for (p, &x) in x.iter().enumerate() {
+            for p in 0..N {
                 let from = a.offset(p as isize * step).add(j);
-                let a = if whole { S::load(from) } else { S::load_partial(from, count) };
-                sum = a.mul_add(x, sum);
+                let a = if whole {
+                    S::load(from)
+                } else {
+                    S::load_partial(from, count)
+                };
+                sum = a.mul_add(factors[p], sum);
             }
             let y = y.add(j);
-            if whole { V::load(y).add(sum).store(y) } else { V::load_partial(y, count).add(sum).store_partial(y, count) }
+            if whole {
+                V::load(y).add(sum).store(y)
+            } else {
+                V::load_partial(y, count).add(sum).store_partial(y, count)
+            }
             j += count;
         }
     }
@@ -149,7 +170,12 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
 /// # Safety
 ///
 /// The bias has a number for each of them, or for the one row.
-pub(super) unsafe fn finish<S: Kernels>(sums: &mut [S::Sum], alpha: Option<S::Sum>, bias: Bias<S>, first: usize) {
+pub(super) unsafe fn finish<S: Kernels>(
+    sums: &mut [S::Sum],
+    alpha: Option<S::Sum>,
+    bias: Bias<S>,
+    first: usize,
+) {
     if let Some(alpha) = alpha {
         sums.iter_mut().for_each(|sum| *sum = S::mul(*sum, alpha));
     }

@@ -15,6 +15,33 @@ macro_rules! poly {
 }
 use poly;
 
+/// [`poly`] for long polynomials: after Estrin's scheme in steps of four, so that fewer operations wait for one another;
+/// the last step is Horner's, whose rounding is smaller.
+macro_rules! poly_wide {
+    ($x:expr; $c:expr, $($rest:expr),+ $(,)?) => {{
+        let x = $x;
+        let x2 = x * x;
+        let x4 = x2 * x2;
+        fma(estrin!(x, x2, x4; $($rest),+), x, $c)
+    }};
+}
+use poly_wide;
+
+/// The polynomial of `x` from its first, second and fourth power.
+macro_rules! estrin {
+    ($x:ident, $x2:ident, $x4:ident; $a:expr) => { $a };
+    ($x:ident, $x2:ident, $x4:ident; $a:expr, $b:expr) => { fma($b, $x, $a) };
+    ($x:ident, $x2:ident, $x4:ident; $a:expr, $b:expr, $c:expr) => { fma($c, $x2, fma($b, $x, $a)) };
+    ($x:ident, $x2:ident, $x4:ident; $a:expr, $b:expr, $c:expr, $d:expr $(, $rest:expr)*) => {
+        estrin!(@ $x, $x2, $x4, fma(fma($d, $x, $c), $x2, fma($b, $x, $a)); $($rest),*)
+    };
+    (@ $x:ident, $x2:ident, $x4:ident, $low:expr;) => { $low };
+    (@ $x:ident, $x2:ident, $x4:ident, $low:expr; $($rest:expr),+) => {
+        fma(estrin!($x, $x2, $x4; $($rest),+), $x4, $low)
+    };
+}
+use estrin;
+
 /// `out[i] = fast(x[i])` in one vectorised loop; then, if there are any, the rare arguments again by `slow`.
 #[inline(always)]
 pub fn map_rare<T: Copy, const N: usize>(

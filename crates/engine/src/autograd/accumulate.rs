@@ -35,7 +35,8 @@ fn settle(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
     if own && (alike || !want.is_non_overlapping_and_dense()) {
         return Ok(if grad.requires_grad() { grad.alias() } else { grad });
     }
-    let layout = if want.is_non_overlapping_and_dense() { want.clone().with_offset(0) } else { flambeau_base::Layout::contiguous(want.sizes())? };
+    let layout =
+        if want.is_non_overlapping_and_dense() { want.clone().with_offset(0) } else { flambeau_base::Layout::contiguous(want.sizes())? };
     let copy = Tensor::empty_layout(layout, grad.dtype(), grad.device())?;
     copy.copy_(&grad)?;
     Ok(copy)

@@ -43,7 +43,15 @@ pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>, inputs: &[Tensor]
     Ok(())
 }
 
-fn difference(f: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>, inputs: &[Tensor], i: usize, at: usize, eps: f64, o: usize, weights: &[f64]) -> Result<f64> {
+fn difference(
+    f: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[Tensor],
+    i: usize,
+    at: usize,
+    eps: f64,
+    o: usize,
+    weights: &[f64],
+) -> Result<f64> {
     let _guard = super::no_grad();
     let mut sides = [0.0; 2];
     for (side, sign) in sides.iter_mut().zip([1.0, -1.0]) {

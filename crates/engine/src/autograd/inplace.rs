@@ -1,10 +1,10 @@
 //! In-place operations and the history of what they change. See NOTE [views] in `meta`.
 
+use super::meta::ViewStep;
 use super::mode;
 use super::node::{Edge, Grads, Kind, Node, OutputInfo};
 use super::saved::SavedTensors;
 use crate::Tensor;
-use super::meta::ViewStep;
 use crate::tensor::flag;
 use flambeau_base::{Error, Layout, Result};
 use smallvec::{SmallVec, smallvec};
@@ -130,7 +130,8 @@ fn replay_history(base: &Tensor, mut edge: Edge, steps: &Arc<ViewStep>) -> Resul
     let mut at = base.alias();
     for step in chain.into_iter().rev() {
         at = crate::transform::bind1(&*step.op, &[&at])?;
-        let node = Node::new(Kind::Primitive(step.op.boxed()), smallvec![Some(edge)], smallvec![OutputInfo::of(&at)], SavedTensors::default());
+        let node =
+            Node::new(Kind::Primitive(step.op.boxed()), smallvec![Some(edge)], smallvec![OutputInfo::of(&at)], SavedTensors::default());
         edge = Edge { node, output: 0 };
     }
     Ok(edge)

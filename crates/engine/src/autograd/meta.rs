@@ -220,9 +220,8 @@ impl Tensor {
         if self.has(flag::INFERENCE) || self.is(of) {
             return;
         }
-        let above = of.has(flag::VIEW).then(|| {
-            of.autograd().as_ref().and_then(|m| m.view.as_ref()).map(|v| (v.base.clone(), v.steps.clone()))
-        });
+        let above =
+            of.has(flag::VIEW).then(|| of.autograd().as_ref().and_then(|m| m.view.as_ref()).map(|v| (v.base.clone(), v.steps.clone())));
         let (base, before) = match above.flatten() {
             Some((base, steps)) => (base, Some(steps)),
             None => (of.clone(), None),

@@ -33,9 +33,9 @@ use flambeau_base::{Error, Result, show};
 fn roots(op: &str, tensors: &[&Tensor], grads: &[Option<Tensor>]) -> Result<Vec<(Edge, Tensor)>> {
     let mut out = Vec::with_capacity(tensors.len());
     for (i, t) in tensors.iter().enumerate() {
-        let edge = t.gradient_edge().ok_or_else(|| {
-            Error::runtime(format!("{op}: element {i} of tensors does not require grad and does not have a grad_fn"))
-        })?;
+        let edge = t
+            .gradient_edge()
+            .ok_or_else(|| Error::runtime(format!("{op}: element {i} of tensors does not require grad and does not have a grad_fn")))?;
         let grad = match grads.get(i).cloned().flatten() {
             Some(g) if g.shape() != t.shape() => {
                 return Err(Error::runtime(format!(
@@ -87,7 +87,10 @@ fn edges_of(op: &str, inputs: &[&Tensor]) -> Result<Vec<Edge>> {
     inputs
         .iter()
         .enumerate()
-        .map(|(i, t)| t.gradient_edge().ok_or_else(|| Error::runtime(format!("{op}: One of the differentiated Tensors does not require grad (input {i})"))))
+        .map(|(i, t)| {
+            t.gradient_edge()
+                .ok_or_else(|| Error::runtime(format!("{op}: One of the differentiated Tensors does not require grad (input {i})")))
+        })
         .collect()
 }
 

@@ -88,7 +88,12 @@ fn next_sequence() -> u64 {
 }
 
 impl Node {
-    pub(crate) fn new(kind: Kind, edges: SmallVec<[Option<Edge>; 2]>, outputs: SmallVec<[OutputInfo; 1]>, saved: SavedTensors) -> Arc<Node> {
+    pub(crate) fn new(
+        kind: Kind,
+        edges: SmallVec<[Option<Edge>; 2]>,
+        outputs: SmallVec<[OutputInfo; 1]>,
+        saved: SavedTensors,
+    ) -> Arc<Node> {
         Arc::new(Node { sequence: next_sequence(), kind, edges, outputs, saved: Mutex::new(saved), hooks: Mutex::new(None) })
     }
 
@@ -255,11 +260,7 @@ pub struct Cx<'a> {
     saved: &'a SavedTensors,
 }
 
-impl<'a> Cx<'a> {
-    pub(crate) fn new(node: &'a Arc<Node>, saved: &'a SavedTensors) -> Cx<'a> {
-        Cx { node, saved }
-    }
-
+impl Cx<'_> {
     /// Input `i` of the operation, as it was. `RuntimeError` where it was changed in place since.
     pub fn input(&self, i: usize) -> Result<Tensor> {
         self.unpack(i)

@@ -1,7 +1,10 @@
 //! Operations: primitives by family, composites, and the table that names all of them.
 
+pub(crate) mod create;
+pub mod matmul;
 pub mod pointwise;
 mod primitive;
+pub(crate) mod random;
 pub mod reduce;
 pub mod schema;
 pub mod table;

@@ -436,7 +436,7 @@ impl Op {
 }
 
 /// The families: each a list of files, each file a list of rows. **A new operation is a line in its file's `OPS`.**
-static FAMILIES: &[&[&[Op]]] = &[super::pointwise::FAMILIES];
+static FAMILIES: &[&[&[Op]]] = &[super::pointwise::FAMILIES, super::matmul::FAMILIES, super::create::FAMILIES, super::random::FAMILIES];
 
 /// A row with its signature, which is parsed when it is first asked for.
 pub struct Row {

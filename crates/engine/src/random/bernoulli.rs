@@ -38,11 +38,7 @@ impl Stream {
     /// When the lengths differ, or a probability does not lie in [0, 1].
     pub fn bernoulli_each<T: Element, P: Real>(&mut self, out: &mut [T], p: &[P]) -> Result<()> {
         if out.len() != p.len() {
-            return Err(Error::runtime(format!(
-                "bernoulli: {} probabilities for {} numbers; give one for each",
-                p.len(),
-                out.len()
-            )));
+            return Err(Error::runtime(format!("bernoulli: {} probabilities for {} numbers; give one for each", p.len(), out.len())));
         }
         if let Some(bad) = p.iter().map(|p| p.to_f64()).find(|p| !(0.0..=1.0).contains(p)) {
             return Err(Error::runtime(format!("bernoulli: probabilities must be in [0, 1], but got p={bad}")));

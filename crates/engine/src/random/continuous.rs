@@ -94,9 +94,5 @@ impl Stream {
 }
 
 fn positive(operation: &str, name: &str, value: f64) -> Result<()> {
-    if value > 0.0 {
-        Ok(())
-    } else {
-        Err(Error::runtime(format!("{operation}: needs {name} > 0, but found {name}={value}")))
-    }
+    if value > 0.0 { Ok(()) } else { Err(Error::runtime(format!("{operation}: needs {name} > 0, but found {name}={value}"))) }
 }

@@ -41,10 +41,7 @@ impl Stream {
             return Ok(());
         }
         if width == 0 || !out.len().is_multiple_of(width) {
-            return Err(Error::runtime(format!(
-                "_sample_dirichlet: {} numbers do not make rows of {width}",
-                out.len()
-            )));
+            return Err(Error::runtime(format!("_sample_dirichlet: {} numbers do not make rows of {width}", out.len())));
         }
         let mut gammas = Vec::with_capacity(out.len());
         for shape in shapes {

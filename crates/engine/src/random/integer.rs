@@ -129,19 +129,13 @@ fn inclusive_range<T: Element>(from: i64, to: Option<i64>) -> Result<Option<(i64
     let (first, last) = match to {
         Some(to) => {
             if from >= to {
-                return Err(Error::runtime(format!(
-                    "random_: needs 'from' to be less than 'to', but got from={from} >= to={to}"
-                )));
+                return Err(Error::runtime(format!("random_: needs 'from' to be less than 'to', but got from={from} >= to={to}")));
             }
             let (from, to) = if T::DIGITS == 0 { (from, to) } else { (round_up::<T>(from), round_down::<T>(to)) };
             (from, to - 1)
         }
         None if from == i64::MIN => {
-            return if T::WHOLE {
-                Ok(None)
-            } else {
-                Err(Error::runtime(format!("random_: {} cannot hold all 64-bit integers", T::NAME)))
-            };
+            return if T::WHOLE { Ok(None) } else { Err(Error::runtime(format!("random_: {} cannot hold all 64-bit integers", T::NAME))) };
         }
         None => match T::BOUNDS {
             Some((_, max)) => (from, max),
@@ -149,10 +143,7 @@ fn inclusive_range<T: Element>(from: i64, to: Option<i64>) -> Result<Option<(i64
         },
     };
     if first > last {
-        return Err(Error::runtime(format!(
-            "random_: no value of {} lies between from={first} and {last}, the last allowed",
-            T::NAME
-        )));
+        return Err(Error::runtime(format!("random_: no value of {} lies between from={first} and {last}, the last allowed", T::NAME)));
     }
     for (name, value) in [("from", first), ("to - 1", last)] {
         let inside = match T::BOUNDS {

@@ -47,9 +47,7 @@ impl Stream {
             )));
         }
         if categories > MOST_CATEGORIES {
-            return Err(Error::runtime(format!(
-                "multinomial: {categories} categories are more than {MOST_CATEGORIES} (2^24)"
-            )));
+            return Err(Error::runtime(format!("multinomial: {categories} categories are more than {MOST_CATEGORIES} (2^24)")));
         }
         let rows = out.len() / samples;
         if rows * samples != out.len() || rows * categories != weights.len() || (categories == 0 && rows > 0) {
@@ -121,9 +119,7 @@ fn check_row<T: Real>(row: &[T]) -> Result<()> {
     for weight in row {
         let weight = weight.to_f64();
         if !(0.0..f64::INFINITY).contains(&weight) {
-            return Err(Error::runtime(format!(
-                "multinomial: weights must be finite and not negative, but one is {weight}"
-            )));
+            return Err(Error::runtime(format!("multinomial: weights must be finite and not negative, but one is {weight}")));
         }
         any |= weight > 0.0;
     }

@@ -33,10 +33,7 @@ impl Stream {
             return Err(Error::runtime(format!("uniform_: needs from <= to, but found from={from} > to={to}")));
         }
         if to - from > T::MAX {
-            return Err(Error::runtime(format!(
-                "uniform_: to - from must be a finite {}, but found from={from} and to={to}",
-                T::NAME
-            )));
+            return Err(Error::runtime(format!("uniform_: to - from must be a finite {}, but found from={from} and to={to}", T::NAME)));
         }
         T::fill_uniform(self, out, from, to);
         Ok(())

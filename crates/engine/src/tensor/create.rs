@@ -33,7 +33,8 @@ impl Tensor {
 
 fn bytes_for(layout: &Layout, dtype: DType) -> Result<usize> {
     let elements = if layout.numel() == 0 { 0 } else { layout.end() };
-    elements.checked_mul(dtype.size()).filter(|&n| n <= isize::MAX as usize).ok_or_else(|| {
-        Error::runtime(format!("empty: Storage size calculation overflowed for shape {} of {dtype}", show(layout.sizes())))
-    })
+    elements
+        .checked_mul(dtype.size())
+        .filter(|&n| n <= isize::MAX as usize)
+        .ok_or_else(|| Error::runtime(format!("empty: Storage size calculation overflowed for shape {} of {dtype}", show(layout.sizes()))))
 }

@@ -202,7 +202,12 @@ pub fn bind_inplace(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<()> {
         });
     }
     tensors.push(if reads.output(0) { Saved::output(target, 0) } else { Saved::None });
-    let node = Node::new(Kind::Primitive(op.boxed()), edges, smallvec::smallvec![OutputInfo::of(target)], SavedTensors { tensors, released: false });
+    let node = Node::new(
+        Kind::Primitive(op.boxed()),
+        edges,
+        smallvec::smallvec![OutputInfo::of(target)],
+        SavedTensors { tensors, released: false },
+    );
     inplace::rebase(target, node, base_edge)
 }
 
@@ -242,7 +247,11 @@ fn check_target(op: &str, target: &Tensor, spec: &OutSpec) -> Result<()> {
         )));
     }
     if !spec.dtype.can_cast(target.dtype()) {
-        return Err(Error::runtime(format!("{op}: result type {} can't be cast to the desired output type {}", spec.dtype, target.dtype())));
+        return Err(Error::runtime(format!(
+            "{op}: result type {} can't be cast to the desired output type {}",
+            spec.dtype,
+            target.dtype()
+        )));
     }
     Ok(())
 }
@@ -318,7 +327,11 @@ pub(crate) fn check_out(op: &str, inputs: &[&Tensor], outs: &[&Tensor]) -> Resul
 /// No other thread uses `out` during the call: see NOTE [metadata] in `tensor`.
 pub(crate) unsafe fn put_out(op: &str, out: &Tensor, result: &Tensor) -> Result<()> {
     if !result.dtype().can_cast(out.dtype()) {
-        return Err(Error::runtime(format!("{op}: result type {} can't be cast to the desired output type {}", result.dtype(), out.dtype())));
+        return Err(Error::runtime(format!(
+            "{op}: result type {} can't be cast to the desired output type {}",
+            result.dtype(),
+            out.dtype()
+        )));
     }
     if !out.device().same(result.device()) {
         return Err(Error::runtime(format!("{op}: Expected out tensor to be on {}, but it is on {}", result.device(), out.device())));

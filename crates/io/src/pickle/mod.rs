@@ -130,14 +130,12 @@ impl Pickle {
     /// let key = pickle.str("epoch");
     /// let dict = pickle.add(Node::Dict(vec![(key, Value::Int(3))]));
     /// pickle.set_root(dict);
-    /// assert_eq!(parse(&write(&pickle)?)?.dict(dict).map(<[_]>::len), Some(1));
+    /// let back = parse(&write(&pickle)?)?;
+    /// assert_eq!(back.dict(back.root()).map(<[_]>::len), Some(1));
     /// # Ok::<(), flambeau_io::Error>(())
     /// ```
     pub fn new() -> Self {
-        Self {
-            nodes: Vec::new(),
-            root: Value::None,
-        }
+        Self { nodes: Vec::new(), root: Value::None }
     }
 
     /// What the file holds.
@@ -196,21 +194,13 @@ impl Pickle {
 
     /// Adds the name of a class or function.
     pub fn global(&mut self, module: &str, name: &str) -> Value {
-        self.add(Node::Global(Box::new(Global {
-            module: module.into(),
-            name: name.into(),
-        })))
+        self.add(Node::Global(Box::new(Global { module: module.into(), name: name.into() })))
     }
 
     /// Adds a call of `callable` with `args`.
     pub fn reduce(&mut self, callable: Value, args: impl Into<Box<[Value]>>) -> Value {
         let args = self.tuple(args);
-        self.add(Node::Made(Box::new(Made::new(
-            Call::Reduce,
-            callable,
-            args,
-            None,
-        ))))
+        self.add(Node::Made(Box::new(Made::new(Call::Reduce, callable, args, None))))
     }
 
     /// All nodes, in the order in which they came to be.
@@ -303,15 +293,7 @@ impl Pickle {
 
 impl Made {
     fn new(call: Call, callable: Value, args: Value, kwargs: Option<Value>) -> Self {
-        Self {
-            call,
-            callable,
-            args,
-            kwargs,
-            appended: Vec::new(),
-            items: Vec::new(),
-            state: None,
-        }
+        Self { call, callable, args, kwargs, appended: Vec::new(), items: Vec::new(), state: None }
     }
 }
 

@@ -24,15 +24,8 @@ pub fn parse(bytes: &[u8]) -> Result<Pickle> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_prefix(bytes: &[u8]) -> Result<(Pickle, usize)> {
-    let mut machine = Machine {
-        input: bytes,
-        at: 0,
-        stack: Vec::new(),
-        marks: Vec::new(),
-        memo: Vec::new(),
-        memoised: 0,
-        pickle: Pickle::new(),
-    };
+    let mut machine =
+        Machine { input: bytes, at: 0, stack: Vec::new(), marks: Vec::new(), memo: Vec::new(), memoised: 0, pickle: Pickle::new() };
     loop {
         let op = machine.byte()?;
         if op == op::STOP {
@@ -99,14 +92,10 @@ impl<'a> Machine<'a> {
             op::GET | op::BINGET | op::LONG_BINGET => self.recall(op)?,
             op::PUT | op::BINPUT | op::LONG_BINPUT | op::MEMOIZE => return self.memoise(op),
             op::EXT1 | op::EXT2 | op::EXT4 => {
-                return Err(unsupported(
-                    "pickle: extension codes stand for a registry that only their writer has",
-                ));
+                return Err(unsupported("pickle: extension codes stand for a registry that only their writer has"));
             }
             op::NEXT_BUFFER | op::READONLY_BUFFER => {
-                return Err(unsupported(
-                    "pickle: the data is in buffers outside of the file",
-                ));
+                return Err(unsupported("pickle: the data is in buffers outside of the file"));
             }
             _ => return Err(self.corrupt(format_args!("0x{op:02x} is no instruction"))),
         };
@@ -128,10 +117,7 @@ impl<'a> Machine<'a> {
     fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let rest = &self.input[self.at..];
         if n > rest.len() {
-            return Err(self.corrupt(format_args!(
-                "{n} bytes are announced, {} are left: the file is cut short",
-                rest.len()
-            )));
+            return Err(self.corrupt(format_args!("{n} bytes are announced, {} are left: the file is cut short", rest.len())));
         }
         self.at += n;
         Ok(&rest[..n])
@@ -168,11 +154,7 @@ impl<'a> Machine<'a> {
     // ---- stack
 
     fn pop(&mut self) -> Result<Value> {
-        if self
-            .marks
-            .last()
-            .is_some_and(|&mark| mark == self.stack.len())
-        {
+        if self.marks.last().is_some_and(|&mark| mark == self.stack.len()) {
             return Err(self.corrupt("an operand is missing above a mark"));
         }
         match self.stack.pop() {
@@ -182,25 +164,14 @@ impl<'a> Machine<'a> {
     }
 
     fn top(&self) -> Result<Value> {
-        if self
-            .marks
-            .last()
-            .is_some_and(|&mark| mark == self.stack.len())
-        {
+        if self.marks.last().is_some_and(|&mark| mark == self.stack.len()) {
             return Err(self.corrupt("an operand is missing above a mark"));
         }
-        self.stack
-            .last()
-            .copied()
-            .ok_or_else(|| self.corrupt("an operand is missing: the stack is empty"))
+        self.stack.last().copied().ok_or_else(|| self.corrupt("an operand is missing: the stack is empty"))
     }
 
     fn pop_or_mark(&mut self) -> Result<()> {
-        if self
-            .marks
-            .last()
-            .is_some_and(|&mark| mark == self.stack.len())
-        {
+        if self.marks.last().is_some_and(|&mark| mark == self.stack.len()) {
             self.marks.pop();
             return Ok(());
         }
@@ -220,18 +191,13 @@ impl<'a> Machine<'a> {
         if flat.len() % 2 != 0 {
             return Err(self.corrupt("a dictionary has a key without a value"));
         }
-        Ok(flat
-            .chunks_exact(2)
-            .map(|pair| (pair[0], pair[1]))
-            .collect())
+        Ok(flat.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
     }
 
     fn top_node(&mut self) -> Result<NodeId> {
         match self.top()? {
             Value::Node(id) => Ok(id),
-            other => {
-                Err(self.corrupt(format_args!("{} cannot be filled", self.pickle.kind(other))))
-            }
+            other => Err(self.corrupt(format_args!("{} cannot be filled", self.pickle.kind(other)))),
         }
     }
 
@@ -240,9 +206,7 @@ impl<'a> Machine<'a> {
     fn protocol(&mut self) -> Result<()> {
         match self.byte()? {
             0..=5 => Ok(()),
-            version => Err(unsupported(format_args!(
-                "pickle: protocol {version} is unknown; 0 to 5 can be read"
-            ))),
+            version => Err(unsupported(format_args!("pickle: protocol {version} is unknown; 0 to 5 can be read"))),
         }
     }
 
@@ -266,9 +230,7 @@ impl<'a> Machine<'a> {
             op::INT => text::int(line),
             op::LONG => text::long(&mut self.pickle, line),
             op::FLOAT => text::float(line),
-            op::STRING => {
-                text::string(line).map(|bytes| text::str_or_bytes(&mut self.pickle, bytes))
-            }
+            op::STRING => text::string(line).map(|bytes| text::str_or_bytes(&mut self.pickle, bytes)),
             _ => text::unicode(line).map(|text| self.pickle.str(&text)),
         };
         value.ok_or_else(|| self.corrupt("a literal cannot be read"))
@@ -299,11 +261,7 @@ impl<'a> Machine<'a> {
             _ => 8,
         };
         let bytes = self.counted(width)?.into();
-        Ok(self.pickle.add(if op == op::BYTEARRAY8 {
-            Node::ByteArray(bytes)
-        } else {
-            Node::Bytes(bytes)
-        }))
+        Ok(self.pickle.add(if op == op::BYTEARRAY8 { Node::ByteArray(bytes) } else { Node::Bytes(bytes) }))
     }
 
     fn tuple(&mut self, op: u8) -> Result<Value> {
@@ -332,21 +290,14 @@ impl<'a> Machine<'a> {
     }
 
     fn append(&mut self, op: u8) -> Result<()> {
-        let values = if op == op::APPEND {
-            vec![self.pop()?]
-        } else {
-            self.since_mark()?
-        };
+        let values = if op == op::APPEND { vec![self.pop()?] } else { self.since_mark()? };
         let target = self.top_node()?;
         match self.pickle.node_mut(target) {
             Node::List(items) if op != op::ADDITEMS => items.extend(values),
             Node::Set(items) if op == op::ADDITEMS => items.extend(values),
             Node::Made(made) => made.appended.extend(values),
             _ => {
-                return Err(self.corrupt(format_args!(
-                    "{} cannot be appended to",
-                    self.pickle.kind(Value::Node(target))
-                )));
+                return Err(self.corrupt(format_args!("{} cannot be appended to", self.pickle.kind(Value::Node(target)))));
             }
         }
         Ok(())
@@ -364,10 +315,7 @@ impl<'a> Machine<'a> {
             Node::Dict(pairs) => pairs.extend(new),
             Node::Made(made) => made.items.extend(new),
             _ => {
-                return Err(self.corrupt(format_args!(
-                    "{} has no items to set",
-                    self.pickle.kind(Value::Node(target))
-                )));
+                return Err(self.corrupt(format_args!("{} has no items to set", self.pickle.kind(Value::Node(target)))));
             }
         }
         Ok(())
@@ -383,9 +331,7 @@ impl<'a> Machine<'a> {
             match (self.pickle.as_str(module), self.pickle.as_str(name)) {
                 (Some(module), Some(name)) => (module.to_owned(), name.to_owned()),
                 _ => {
-                    return Err(self.corrupt(
-                        "a class or function is named by something other than two strings",
-                    ));
+                    return Err(self.corrupt("a class or function is named by something other than two strings"));
                 }
             }
         };
@@ -394,25 +340,14 @@ impl<'a> Machine<'a> {
             "copy_reg" => "copyreg".into(),
             _ => module,
         };
-        Ok(self
-            .pickle
-            .add(Node::Global(Box::new(Global { module, name }))))
+        Ok(self.pickle.add(Node::Global(Box::new(Global { module, name }))))
     }
 
     fn call(&mut self, op: u8) -> Result<Value> {
         let (call, callable, args, kwargs) = match op {
             op::REDUCE | op::NEWOBJ => {
                 let args = self.pop()?;
-                (
-                    if op == op::REDUCE {
-                        Call::Reduce
-                    } else {
-                        Call::New
-                    },
-                    self.pop()?,
-                    args,
-                    None,
-                )
+                (if op == op::REDUCE { Call::Reduce } else { Call::New }, self.pop()?, args, None)
             }
             op::NEWOBJ_EX => {
                 let (kwargs, args) = (self.pop()?, self.pop()?);
@@ -432,9 +367,7 @@ impl<'a> Machine<'a> {
                 (Call::Reduce, class, self.pickle.tuple(all), None)
             }
         };
-        Ok(self.pickle.add(Node::Made(Box::new(Made::new(
-            call, callable, args, kwargs,
-        )))))
+        Ok(self.pickle.add(Node::Made(Box::new(Made::new(call, callable, args, kwargs)))))
     }
 
     fn build(&mut self) -> Result<()> {
@@ -444,10 +377,7 @@ impl<'a> Machine<'a> {
             Node::Made(made) if made.state.is_none() => made.state = Some(state),
             Node::Made(_) => return Err(self.corrupt("an object is given its state twice")),
             _ => {
-                return Err(self.corrupt(format_args!(
-                    "{} takes no state",
-                    self.pickle.kind(Value::Node(target))
-                )));
+                return Err(self.corrupt(format_args!("{} takes no state", self.pickle.kind(Value::Node(target)))));
             }
         }
         Ok(())
@@ -460,10 +390,7 @@ impl<'a> Machine<'a> {
             op::BINGET | op::BINPUT => Ok(self.byte()?.into()),
             op::LONG_BINGET | op::LONG_BINPUT => Ok(u32::from_le_bytes(self.array()?) as usize),
             op::MEMOIZE => Ok(self.memoised),
-            _ => self
-                .line()?
-                .parse()
-                .map_err(|_| self.corrupt("the memo's index is no number")),
+            _ => self.line()?.parse().map_err(|_| self.corrupt("the memo's index is no number")),
         }
     }
 
@@ -479,9 +406,7 @@ impl<'a> Machine<'a> {
         let index = self.memo_index(op)?;
         // Writers number what they memoise from 0, and each object takes a byte at least.
         if index > self.at {
-            return Err(self.corrupt(format_args!(
-                "memo index {index} is beyond what a file of this length can hold"
-            )));
+            return Err(self.corrupt(format_args!("memo index {index} is beyond what a file of this length can hold")));
         }
         let value = self.top()?;
         if index >= self.memo.len() {

@@ -18,11 +18,7 @@ pub(super) fn integer(pickle: &mut Pickle, digits: &[u8]) -> Value {
 pub(super) fn shorten(mut digits: &[u8]) -> &[u8] {
     while let [rest @ .., high] = digits {
         let next_is_negative = rest.last().is_some_and(|&b| b >= 0x80);
-        let superfluous = if rest.is_empty() {
-            *high == 0
-        } else {
-            *high == if next_is_negative { 0xff } else { 0 }
-        };
+        let superfluous = if rest.is_empty() { *high == 0 } else { *high == if next_is_negative { 0xff } else { 0 } };
         if !superfluous {
             break;
         }
@@ -49,11 +45,7 @@ pub(super) fn long(pickle: &mut Pickle, line: &[u8]) -> Option<Value> {
 
 /// Protocol 0's float.
 pub(super) fn float(line: &[u8]) -> Option<Value> {
-    std::str::from_utf8(line)
-        .ok()?
-        .parse()
-        .ok()
-        .map(Value::Float)
+    std::str::from_utf8(line).ok()?.parse().ok().map(Value::Float)
 }
 
 /// The `str` of Python 2: text if it is UTF-8, which includes ASCII, and bytes otherwise.
@@ -67,9 +59,7 @@ pub(super) fn str_or_bytes(pickle: &mut Pickle, bytes: Vec<u8>) -> Value {
 /// A quoted string with Python's escapes.
 pub(super) fn string(line: &[u8]) -> Option<Vec<u8>> {
     let (quote, rest) = line.split_first()?;
-    let inner = rest
-        .strip_suffix(std::slice::from_ref(quote))
-        .filter(|_| matches!(quote, b'\'' | b'"'))?;
+    let inner = rest.strip_suffix(std::slice::from_ref(quote)).filter(|_| matches!(quote, b'\'' | b'"'))?;
     let mut out = Vec::with_capacity(inner.len());
     let mut bytes = inner.iter();
     while let Some(&b) = bytes.next() {
@@ -123,9 +113,7 @@ pub(super) fn unicode(line: &[u8]) -> Option<String> {
         };
         let digits = rest.get(1..=width)?;
         rest = &rest[1 + width..];
-        let code = digits
-            .iter()
-            .try_fold(0u32, |code, &b| Some(code * 16 + digit(b, 16)?))?;
+        let code = digits.iter().try_fold(0u32, |code, &b| Some(code * 16 + digit(b, 16)?))?;
         out.push(char::from_u32(code)?);
     }
     Some(out)

@@ -14,13 +14,7 @@ const BATCH: usize = 1000;
 /// # Errors
 /// For keyword arguments, which protocol 2 cannot express, and for an object that is needed to make itself.
 pub fn write(pickle: &Pickle) -> Result<Vec<u8>> {
-    let mut writer = Writer {
-        pickle,
-        out: vec![op::PROTO, 2],
-        memo: HashMap::new(),
-        open: HashMap::new(),
-        tasks: Vec::new(),
-    };
+    let mut writer = Writer { pickle, out: vec![op::PROTO, 2], memo: HashMap::new(), open: HashMap::new(), tasks: Vec::new() };
     writer.tasks.push(Task::Value(pickle.root()));
     while let Some(task) = writer.tasks.pop() {
         writer.run(task)?;
@@ -135,8 +129,7 @@ impl Writer<'_> {
     // ---- pieces
 
     fn text(&mut self, text: &str) -> Result<()> {
-        let length = u32::try_from(text.len())
-            .map_err(|_| unsupported("pickle: a string of more than 4 GiB"))?;
+        let length = u32::try_from(text.len()).map_err(|_| unsupported("pickle: a string of more than 4 GiB"))?;
         self.out.push(op::BINUNICODE);
         self.out.extend(length.to_le_bytes());
         self.out.extend(text.as_bytes());
@@ -153,8 +146,7 @@ impl Writer<'_> {
             "copyreg" => "copy_reg",
             _ => module,
         };
-        self.out
-            .extend([module.as_bytes(), b"\n", name.as_bytes(), b"\n"].concat());
+        self.out.extend([module.as_bytes(), b"\n", name.as_bytes(), b"\n"].concat());
         Ok(())
     }
 
@@ -212,9 +204,7 @@ impl Writer<'_> {
             Node::Tuple(items) => self.tuple(id, items)?,
             Node::Set(items) => self.set(id, "set", items)?,
             Node::FrozenSet(items) => self.set(id, "frozenset", items)?,
-            Node::Persistent(key) => self
-                .tasks
-                .extend([Task::Op(op::BINPERSID), Task::Value(*key)]),
+            Node::Persistent(key) => self.tasks.extend([Task::Op(op::BINPERSID), Task::Value(*key)]),
             Node::Made(made) => self.made(id, made)?,
         }
         Ok(())
@@ -269,8 +259,7 @@ impl Writer<'_> {
             }
         };
         self.tasks.push(Task::Close(id, items.len(), op));
-        self.tasks
-            .extend(items.iter().rev().map(|&item| Task::Value(item)));
+        self.tasks.extend(items.iter().rev().map(|&item| Task::Value(item)));
         Ok(())
     }
 
@@ -278,8 +267,7 @@ impl Writer<'_> {
         self.enter(id)?;
         self.helper("builtins", class)?;
         self.out.push(op::EMPTY_LIST);
-        self.tasks
-            .extend([Task::Close(id, 2, op::REDUCE), Task::Op(op::TUPLE1)]);
+        self.tasks.extend([Task::Close(id, 2, op::REDUCE), Task::Op(op::TUPLE1)]);
         self.batches(items, op::APPEND, op::APPENDS, |&item| [Some(item), None]);
         Ok(())
     }
@@ -293,52 +281,31 @@ impl Writer<'_> {
             Call::Reduce => op::REDUCE,
             Call::New => op::NEWOBJ,
         };
-        self.tasks.extend([
-            Task::Fill(id),
-            Task::Close(id, 2, op),
-            Task::Value(made.args),
-            Task::Value(made.callable),
-        ]);
+        self.tasks.extend([Task::Fill(id), Task::Close(id, 2, op), Task::Value(made.args), Task::Value(made.callable)]);
         Ok(())
     }
 
     fn fill(&mut self, id: NodeId) {
         let pickle = self.pickle;
         match pickle.node(id) {
-            Node::List(items) => {
-                self.batches(items, op::APPEND, op::APPENDS, |&item| [Some(item), None])
-            }
-            Node::Dict(pairs) => self.batches(pairs, op::SETITEM, op::SETITEMS, |&(k, v)| {
-                [Some(k), Some(v)]
-            }),
+            Node::List(items) => self.batches(items, op::APPEND, op::APPENDS, |&item| [Some(item), None]),
+            Node::Dict(pairs) => self.batches(pairs, op::SETITEM, op::SETITEMS, |&(k, v)| [Some(k), Some(v)]),
             Node::Made(made) => {
                 if let Some(state) = made.state {
                     self.tasks.extend([Task::Op(op::BUILD), Task::Value(state)]);
                 }
-                self.batches(&made.items, op::SETITEM, op::SETITEMS, |&(k, v)| {
-                    [Some(k), Some(v)]
-                });
-                self.batches(&made.appended, op::APPEND, op::APPENDS, |&item| {
-                    [Some(item), None]
-                });
+                self.batches(&made.items, op::SETITEM, op::SETITEMS, |&(k, v)| [Some(k), Some(v)]);
+                self.batches(&made.appended, op::APPEND, op::APPENDS, |&item| [Some(item), None]);
             }
             _ => {}
         }
     }
 
-    fn batches<T>(
-        &mut self,
-        items: &[T],
-        one: u8,
-        many: u8,
-        parts: impl Fn(&T) -> [Option<Value>; 2],
-    ) {
+    fn batches<T>(&mut self, items: &[T], one: u8, many: u8, parts: impl Fn(&T) -> [Option<Value>; 2]) {
         for batch in items.chunks(BATCH).rev() {
-            self.tasks
-                .push(Task::Op(if batch.len() == 1 { one } else { many }));
+            self.tasks.push(Task::Op(if batch.len() == 1 { one } else { many }));
             for item in batch.iter().rev() {
-                self.tasks
-                    .extend(parts(item).into_iter().rev().flatten().map(Task::Value));
+                self.tasks.extend(parts(item).into_iter().rev().flatten().map(Task::Value));
             }
             if batch.len() > 1 {
                 self.tasks.push(Task::Op(op::MARK));

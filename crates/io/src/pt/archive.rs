@@ -58,32 +58,17 @@ impl<R: Read + Seek> PtReader<R> {
         })?;
         let folder = zip
             .file_names_raw()
-            .filter_map(|name| {
-                Some(
-                    std::str::from_utf8(name)
-                        .ok()?
-                        .strip_suffix("data.pkl")?
-                        .to_owned(),
-                )
-            })
+            .filter_map(|name| Some(std::str::from_utf8(name).ok()?.strip_suffix("data.pkl")?.to_owned()))
             .find(|folder| folder.ends_with('/') && folder.matches('/').count() == 1);
         match folder {
-            Some(folder) => Ok(Self {
-                zip,
-                folder,
-                length,
-            }),
-            None => Err(corrupt(
-                "the zip archive holds no data.pkl, so PyTorch's save did not write it",
-            )),
+            Some(folder) => Ok(Self { zip, folder, length }),
+            None => Err(corrupt("the zip archive holds no data.pkl, so PyTorch's save did not write it")),
         }
     }
 
     /// The names of all records, without the archive's folder.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.zip
-            .file_names_raw()
-            .filter_map(|name| std::str::from_utf8(name).ok()?.strip_prefix(&self.folder))
+        self.zip.file_names_raw().filter_map(|name| std::str::from_utf8(name).ok()?.strip_prefix(&self.folder))
     }
 
     /// Whether there is a record of this name.
@@ -97,11 +82,7 @@ impl<R: Read + Seek> PtReader<R> {
     /// Where there is no such record.
     pub fn size(&self, name: &str) -> Result<u64> {
         let index = self.index(name).ok_or_else(|| missing(name))?;
-        Ok(self
-            .zip
-            .by_index_data(index)
-            .map_err(|e| broken(name, e))?
-            .size())
+        Ok(self.zip.by_index_data(index).map_err(|e| broken(name, e))?.size())
     }
 
     /// Reads a record.
@@ -113,17 +94,10 @@ impl<R: Read + Seek> PtReader<R> {
         let mut out = Vec::new();
         let mut file = self.entry(name)?;
         let limit = file.size();
-        out.try_reserve_exact(size as usize)
-            .map_err(|_| no_memory(name, size))?;
-        (&mut file)
-            .take(limit.saturating_add(1))
-            .read_to_end(&mut out)
-            .map_err(|e| damaged(name, e))?;
+        out.try_reserve_exact(size as usize).map_err(|_| no_memory(name, size))?;
+        (&mut file).take(limit.saturating_add(1)).read_to_end(&mut out).map_err(|e| damaged(name, e))?;
         if out.len() as u64 != limit {
-            return Err(damaged(
-                name,
-                format_args!("{} bytes of {limit}", out.len()),
-            ));
+            return Err(damaged(name, format_args!("{} bytes of {limit}", out.len())));
         }
         Ok(out)
     }
@@ -146,18 +120,10 @@ impl<R: Read + Seek> PtReader<R> {
     ///
     /// # Errors
     /// As [`record`](Self::record), and where the record has another size. Pieces have been given out by then.
-    pub fn record_chunks(
-        &mut self,
-        name: &str,
-        size: u64,
-        mut give: impl FnMut(&mut [u8]),
-    ) -> Result<()> {
+    pub fn record_chunks(&mut self, name: &str, size: u64, mut give: impl FnMut(&mut [u8])) -> Result<()> {
         let mut file = self.entry(name)?;
         if file.size() != size {
-            return Err(damaged(
-                name,
-                format_args!("{} bytes, {size} expected", file.size()),
-            ));
+            return Err(damaged(name, format_args!("{} bytes, {size} expected", file.size())));
         }
         let mut buffer = vec![0; size.min(CHUNK) as usize];
         let mut left = size;
@@ -184,8 +150,7 @@ impl<R: Read + Seek> PtReader<R> {
         let (Some(start), size) = (file.data_start(), file.size()) else {
             return Ok(None);
         };
-        let stored =
-            file.compression() == zip::CompressionMethod::Stored && file.compressed_size() == size;
+        let stored = file.compression() == zip::CompressionMethod::Stored && file.compressed_size() == size;
         drop(file);
         let end = start.checked_add(size).filter(|&end| end <= self.length);
         Ok(end.filter(|_| stored).map(|end| start..end))
@@ -202,16 +167,9 @@ impl<R: Read + Seek> PtReader<R> {
 
     fn entry(&mut self, name: &str) -> Result<ZipFile<'_, R>> {
         let index = self.index(name).ok_or_else(|| missing(name))?;
-        let unchecked = self
-            .zip
-            .by_index_data(index)
-            .map_err(|e| broken(name, e))?
-            .crc32()
-            == 0;
+        let unchecked = self.zip.by_index_data(index).map_err(|e| broken(name, e))?.crc32() == 0;
         let options = ZipReadOptions::new().ignore_crc32(unchecked);
-        self.zip
-            .by_index_with_options(index, options)
-            .map_err(|e| broken(name, e))
+        self.zip.by_index_with_options(index, options).map_err(|e| broken(name, e))
     }
 
     /// How much memory to ask for at once: all where the bytes are in the file, little where they are compressed.
@@ -231,26 +189,21 @@ fn missing(name: &str) -> Error {
 
 #[cold]
 fn damaged(name: &str, what: impl std::fmt::Display) -> Error {
-    corrupt(format_args!(
-        "record '{name}' is cut short or damaged: {what}"
-    ))
+    corrupt(format_args!("record '{name}' is cut short or damaged: {what}"))
 }
 
 #[cold]
 fn broken(name: &str, error: ZipError) -> Error {
     match error {
         ZipError::UnsupportedArchive(what) => unsupported(format_args!("record '{name}': {what}")),
-        ZipError::CompressionMethodNotSupported(method) => unsupported(format_args!(
-            "record '{name}' is compressed by method {method}; stored and deflated can be read"
-        )),
+        ZipError::CompressionMethodNotSupported(method) => {
+            unsupported(format_args!("record '{name}' is compressed by method {method}; stored and deflated can be read"))
+        }
         error => damaged(name, error),
     }
 }
 
 #[cold]
 fn no_memory(name: &str, size: u64) -> Error {
-    Error::new(
-        flambeau_base::ErrorKind::OutOfMemory,
-        format!("record '{name}' needs {size} bytes, which are not there"),
-    )
+    Error::new(flambeau_base::ErrorKind::OutOfMemory, format!("record '{name}' needs {size} bytes, which are not there"))
 }

@@ -111,9 +111,7 @@ pub fn build<B: Build>(pickle: &Pickle, builder: &mut B) -> Result<B::Out> {
             Task::Finish(id, parts, what) => walk.finish(id, parts, what)?,
         }
     }
-    walk.made
-        .pop()
-        .ok_or_else(|| unpickling("the file holds nothing"))
+    walk.made.pop().ok_or_else(|| unpickling("the file holds nothing"))
 }
 
 /// The error for a class or function that a file may not name.
@@ -180,10 +178,7 @@ impl<B: Build> Walk<'_, B> {
             Value::Node(id) => match self.states.get(&id) {
                 Some(State::Made(out) | State::Open(Some(out))) => out.clone(),
                 Some(State::Open(None)) => {
-                    return Err(unsupported(format_args!(
-                        "load: {} that contains itself",
-                        self.pickle.kind(value)
-                    )));
+                    return Err(unsupported(format_args!("load: {} that contains itself", self.pickle.kind(value))));
                 }
                 None => return self.node(id),
             },
@@ -231,19 +226,11 @@ impl<B: Build> Walk<'_, B> {
     }
 
     /// Has the parts of a node made, in order, and then the node.
-    fn open(
-        &mut self,
-        id: NodeId,
-        empty: Option<B::Out>,
-        parts: Vec<Value>,
-        what: What<B::Out>,
-    ) -> Result<()> {
+    fn open(&mut self, id: NodeId, empty: Option<B::Out>, parts: Vec<Value>, what: What<B::Out>) -> Result<()> {
         self.charge(parts.len())?;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(unpickling(format_args!(
-                "load: containers lie within each other more than {MAX_DEPTH} deep"
-            )));
+            return Err(unpickling(format_args!("load: containers lie within each other more than {MAX_DEPTH} deep")));
         }
         self.states.insert(id, State::Open(empty));
         self.tasks.push(Task::Finish(id, parts.len(), what));
@@ -251,29 +238,11 @@ impl<B: Build> Walk<'_, B> {
         Ok(())
     }
 
-    fn dict(
-        &mut self,
-        id: NodeId,
-        kind: DictKind,
-        pairs: &[(Value, Value)],
-        attributes: Option<Value>,
-    ) -> Result<()> {
+    fn dict(&mut self, id: NodeId, kind: DictKind, pairs: &[(Value, Value)], attributes: Option<Value>) -> Result<()> {
         let empty = self.builder.empty_dict(kind)?;
-        let mut parts: Vec<Value> = pairs
-            .iter()
-            .flat_map(|&(key, value)| [key, value])
-            .collect();
+        let mut parts: Vec<Value> = pairs.iter().flat_map(|&(key, value)| [key, value]).collect();
         parts.extend(attributes);
-        self.open(
-            id,
-            empty,
-            parts,
-            What::Dict {
-                kind,
-                pairs: pairs.len(),
-                attributes: attributes.is_some(),
-            },
-        )
+        self.open(id, empty, parts, What::Dict { kind, pairs: pairs.len(), attributes: attributes.is_some() })
     }
 
     fn finish(&mut self, id: NodeId, parts: usize, what: What<B::Out>) -> Result<()> {
@@ -287,26 +256,15 @@ impl<B: Build> Walk<'_, B> {
             What::List => self.builder.fill_list(empty, parts)?,
             What::Tuple => self.builder.tuple(parts)?,
             What::Set { mutable } => self.builder.set(parts, mutable)?,
-            What::Dict {
-                kind,
-                pairs,
-                attributes,
-            } => {
+            What::Dict { kind, pairs, attributes } => {
                 let attributes = if attributes { parts.pop() } else { None };
                 let mut parts = parts.into_iter();
-                let pairs = (0..pairs)
-                    .filter_map(|_| Some((parts.next()?, parts.next()?)))
-                    .collect();
+                let pairs = (0..pairs).filter_map(|_| Some((parts.next()?, parts.next()?))).collect();
                 self.builder.fill_dict(kind, empty, pairs, attributes)?
             }
-            What::Parameter {
-                requires_grad,
-                attributes,
-            } => {
+            What::Parameter { requires_grad, attributes } => {
                 let attributes = if attributes { parts.pop() } else { None };
-                let tensor = self
-                    .builder
-                    .parameter(parts.swap_remove(0), requires_grad)?;
+                let tensor = self.builder.parameter(parts.swap_remove(0), requires_grad)?;
                 match attributes {
                     Some(attributes) => self.builder.attributes(tensor, attributes)?,
                     None => tensor,
@@ -323,47 +281,22 @@ impl<B: Build> Walk<'_, B> {
     fn call(&mut self, id: NodeId, made: &Made) -> Result<()> {
         let pickle = self.pickle;
         let Some(global) = pickle.as_global(made.callable) else {
-            return Err(unpickling(format_args!(
-                "load: the file calls {}",
-                pickle.kind(made.callable)
-            )));
+            return Err(unpickling(format_args!("load: the file calls {}", pickle.kind(made.callable))));
         };
         let Some(args) = pickle.as_tuple(made.args) else {
-            return Err(unpickling(format_args!(
-                "load: '{global}' is called with {}",
-                pickle.kind(made.args)
-            )));
+            return Err(unpickling(format_args!("load: '{global}' is called with {}", pickle.kind(made.args))));
         };
         let name = global.to_string();
-        let wrong = || {
-            unpickling(format_args!(
-                "load: '{name}' is called with {} arguments of the wrong kinds",
-                args.len()
-            ))
-        };
-        let is_dict = matches!(
-            name.as_str(),
-            "collections.OrderedDict" | "collections.Counter"
-        );
-        if made.kwargs.is_some()
-            || !made.appended.is_empty()
-            || (!is_dict && !made.items.is_empty())
-        {
-            return Err(if is_allowed(&name) {
-                wrong()
-            } else {
-                forbidden(global)
-            });
+        let wrong = || unpickling(format_args!("load: '{name}' is called with {} arguments of the wrong kinds", args.len()));
+        let is_dict = matches!(name.as_str(), "collections.OrderedDict" | "collections.Counter");
+        if made.kwargs.is_some() || !made.appended.is_empty() || (!is_dict && !made.items.is_empty()) {
+            return Err(if is_allowed(&name) { wrong() } else { forbidden(global) });
         }
         if is_dict {
             return self.dict_call(id, &name, args, made);
         }
         if made.state.is_some() {
-            return Err(if is_allowed(&name) {
-                wrong()
-            } else {
-                forbidden(global)
-            });
+            return Err(if is_allowed(&name) { wrong() } else { forbidden(global) });
         }
         if let Some(out) = self.plain_call(&name, args)? {
             self.finished(id, out);
@@ -380,39 +313,18 @@ impl<B: Build> Walk<'_, B> {
                 self.open(id, None, items.to_vec(), What::Set { mutable: false })
             }
             ("torch._utils._rebuild_parameter", [tensor, Value::Bool(requires_grad), _hooks]) => {
-                self.open(
-                    id,
-                    None,
-                    vec![*tensor],
-                    What::Parameter {
-                        requires_grad: *requires_grad,
-                        attributes: false,
-                    },
-                )
+                self.open(id, None, vec![*tensor], What::Parameter { requires_grad: *requires_grad, attributes: false })
             }
-            (
-                "torch._utils._rebuild_parameter_with_state",
-                [tensor, Value::Bool(requires_grad), _hooks, state],
-            ) => {
-                let what = What::Parameter {
-                    requires_grad: *requires_grad,
-                    attributes: true,
-                };
-                self.open(
-                    id,
-                    None,
-                    vec![*tensor, attributes(pickle, *state).ok_or_else(wrong)?],
-                    what,
-                )
+            ("torch._utils._rebuild_parameter_with_state", [tensor, Value::Bool(requires_grad), _hooks, state]) => {
+                let what = What::Parameter { requires_grad: *requires_grad, attributes: true };
+                self.open(id, None, vec![*tensor, attributes(pickle, *state).ok_or_else(wrong)?], what)
             }
-            ("torch._tensor._rebuild_from_type_v2", [function, class, inner, state]) => self
-                .subclass(id, [*function, *class, *inner, *state])
-                .unwrap_or_else(|| Err(wrong())),
+            ("torch._tensor._rebuild_from_type_v2", [function, class, inner, state]) => {
+                self.subclass(id, [*function, *class, *inner, *state]).unwrap_or_else(|| Err(wrong()))
+            }
             _ if is_allowed(&name) => Err(wrong()),
             _ if global.module == "torch._utils" && global.name.starts_with("_rebuild_") => {
-                Err(unsupported(format_args!(
-                    "load: a tensor that only '{name}' can make again"
-                )))
+                Err(unsupported(format_args!("load: a tensor that only '{name}' can make again")))
             }
             _ => Err(forbidden(global)),
         }
@@ -421,17 +333,8 @@ impl<B: Build> Walk<'_, B> {
     /// `OrderedDict()`, `OrderedDict([(k, v), ...])`, `Counter({k: n, ...})`.
     fn dict_call(&mut self, id: NodeId, name: &str, args: &[Value], made: &Made) -> Result<()> {
         let pickle = self.pickle;
-        let kind = if name == "collections.Counter" {
-            DictKind::Counter
-        } else {
-            DictKind::Ordered
-        };
-        let wrong = || {
-            unpickling(format_args!(
-                "load: '{name}' is called with {} arguments of the wrong kinds",
-                args.len()
-            ))
-        };
+        let kind = if name == "collections.Counter" { DictKind::Counter } else { DictKind::Ordered };
+        let wrong = || unpickling(format_args!("load: '{name}' is called with {} arguments of the wrong kinds", args.len()));
         let mut pairs = match args {
             [] => Vec::new(),
             [one] => match pickle.dict(*one) {
@@ -442,11 +345,7 @@ impl<B: Build> Walk<'_, B> {
                         _ => None,
                     };
                     let items = sequence(pickle, *one).ok_or_else(wrong)?;
-                    items
-                        .iter()
-                        .map(pair)
-                        .collect::<Option<Vec<_>>>()
-                        .ok_or_else(wrong)?
+                    items.iter().map(pair).collect::<Option<Vec<_>>>().ok_or_else(wrong)?
                 }
             },
             _ => return Err(wrong()),
@@ -492,9 +391,7 @@ impl<B: Build> Walk<'_, B> {
                 (Some(re), Some(im)) => self.builder.complex(re, im)?,
                 _ => return Ok(None),
             },
-            ("builtins.bytes" | "builtins.bytearray", []) => {
-                self.builder.bytes(&[], name == "builtins.bytearray")?
-            }
+            ("builtins.bytes" | "builtins.bytearray", []) => self.builder.bytes(&[], name == "builtins.bytearray")?,
             ("_codecs.encode", [..]) => match latin1(pickle, args) {
                 Some(bytes) => {
                     self.charge(bytes.len())?;
@@ -517,82 +414,28 @@ impl<B: Build> Walk<'_, B> {
     fn tensor(&mut self, name: &str, args: &[Value]) -> Result<Option<TensorInfo>> {
         let pickle = self.pickle;
         let (info, metadata) = match (name, args) {
-            ("torch._utils._rebuild_tensor", [storage, offset, sizes, strides]) => (
-                self.view(
-                    *storage,
-                    None,
-                    [*offset, *sizes, *strides, Value::Bool(false)],
-                )?,
-                None,
-            ),
-            (
-                "torch._utils._rebuild_tensor_v2",
-                [
-                    storage,
-                    offset,
-                    sizes,
-                    strides,
-                    requires_grad,
-                    _hooks,
-                    metadata @ ..,
-                ],
-            ) => (
-                self.view(*storage, None, [*offset, *sizes, *strides, *requires_grad])?,
-                metadata.first(),
-            ),
-            (
-                "torch._utils._rebuild_tensor_v3",
-                [
-                    storage,
-                    offset,
-                    sizes,
-                    strides,
-                    requires_grad,
-                    _hooks,
-                    dtype,
-                    metadata @ ..,
-                ],
-            ) => {
+            ("torch._utils._rebuild_tensor", [storage, offset, sizes, strides]) => {
+                (self.view(*storage, None, [*offset, *sizes, *strides, Value::Bool(false)])?, None)
+            }
+            ("torch._utils._rebuild_tensor_v2", [storage, offset, sizes, strides, requires_grad, _hooks, metadata @ ..]) => {
+                (self.view(*storage, None, [*offset, *sizes, *strides, *requires_grad])?, metadata.first())
+            }
+            ("torch._utils._rebuild_tensor_v3", [storage, offset, sizes, strides, requires_grad, _hooks, dtype, metadata @ ..]) => {
                 let Some(dtype) = tensor::dtype(pickle, *dtype) else {
                     return Err(match pickle.as_global(*dtype) {
-                        Some(global) => {
-                            unsupported(format_args!("load: a tensor of dtype {global}"))
-                        }
+                        Some(global) => unsupported(format_args!("load: a tensor of dtype {global}")),
                         None => unpickling("load: a tensor's dtype is not named"),
                     });
                 };
-                (
-                    self.view(
-                        *storage,
-                        Some(dtype),
-                        [*offset, *sizes, *strides, *requires_grad],
-                    )?,
-                    metadata.first(),
-                )
+                (self.view(*storage, Some(dtype), [*offset, *sizes, *strides, *requires_grad])?, metadata.first())
             }
-            (
-                "torch._utils._rebuild_meta_tensor_no_storage",
-                [dtype, sizes, strides, Value::Bool(requires_grad)],
-            ) => {
-                let parts = (
-                    tensor::dtype(pickle, *dtype),
-                    tensor::ints(pickle, *sizes),
-                    tensor::ints(pickle, *strides),
-                );
+            ("torch._utils._rebuild_meta_tensor_no_storage", [dtype, sizes, strides, Value::Bool(requires_grad)]) => {
+                let parts = (tensor::dtype(pickle, *dtype), tensor::ints(pickle, *sizes), tensor::ints(pickle, *strides));
                 let (Some(dtype), Some(sizes), Some(strides)) = parts else {
                     return Ok(None);
                 };
                 let requires_grad = *requires_grad;
-                let info = TensorInfo {
-                    storage: None,
-                    dtype,
-                    offset: 0,
-                    sizes,
-                    strides,
-                    requires_grad,
-                    conj: false,
-                    neg: false,
-                };
+                let info = TensorInfo { storage: None, dtype, offset: 0, sizes, strides, requires_grad, conj: false, neg: false };
                 (Some(info), None)
             }
             _ => return Ok(None),
@@ -606,65 +449,36 @@ impl<B: Build> Walk<'_, B> {
         Ok(Some(info))
     }
 
-    fn view(
-        &mut self,
-        storage: Value,
-        dtype: Option<DType>,
-        [offset, sizes, strides, grad]: [Value; 4],
-    ) -> Result<Option<TensorInfo>> {
+    fn view(&mut self, storage: Value, dtype: Option<DType>, [offset, sizes, strides, grad]: [Value; 4]) -> Result<Option<TensorInfo>> {
         let pickle = self.pickle;
         let Some(Node::Persistent(reference)) = pickle.get(storage) else {
             return Ok(None);
         };
         let storage = self.storage(*reference)?;
         let Some(dtype) = dtype.or(storage.dtype) else {
-            return Err(unpickling(
-                "load: a tensor on an untyped storage does not say its dtype",
-            ));
+            return Err(unpickling("load: a tensor on an untyped storage does not say its dtype"));
         };
-        let (Value::Int(offset), Some(sizes), Some(strides), Value::Bool(requires_grad)) = (
-            offset,
-            tensor::ints(pickle, sizes),
-            tensor::ints(pickle, strides),
-            grad,
-        ) else {
+        let (Value::Int(offset), Some(sizes), Some(strides), Value::Bool(requires_grad)) =
+            (offset, tensor::ints(pickle, sizes), tensor::ints(pickle, strides), grad)
+        else {
             return Ok(None);
         };
         let storage = Some(storage);
-        Ok(Some(TensorInfo {
-            storage,
-            dtype,
-            offset,
-            sizes,
-            strides,
-            requires_grad,
-            conj: false,
-            neg: false,
-        }))
+        Ok(Some(TensorInfo { storage, dtype, offset, sizes, strides, requires_grad, conj: false, neg: false }))
     }
 
     fn storage(&mut self, reference: Value) -> Result<Arc<StorageInfo>> {
         let info = tensor::storage(self.pickle, reference)?;
         self.charge(info.key.len() + info.location.len())?;
-        let known = self
-            .storages
-            .entry(info.key.clone())
-            .or_insert_with(|| Arc::new(info.clone()));
+        let known = self.storages.entry(info.key.clone()).or_insert_with(|| Arc::new(info.clone()));
         if known.nbytes != info.nbytes || known.dtype != info.dtype {
-            return Err(unpickling(format_args!(
-                "load: the file describes storage '{}' in two ways",
-                info.key
-            )));
+            return Err(unpickling(format_args!("load: the file describes storage '{}' in two ways", info.key)));
         }
         Ok(known.clone())
     }
 
     /// A tensor with attributes: the function and its arguments make the tensor, the state is a dictionary.
-    fn subclass(
-        &mut self,
-        id: NodeId,
-        [function, class, inner, state]: [Value; 4],
-    ) -> Option<Result<()>> {
+    fn subclass(&mut self, id: NodeId, [function, class, inner, state]: [Value; 4]) -> Option<Result<()>> {
         let pickle = self.pickle;
         let class = pickle.as_global(class)?;
         if class.to_string() != "torch.Tensor" {
@@ -681,9 +495,8 @@ impl<B: Build> Walk<'_, B> {
     /// An argument may be shared by many calls, each of which copies it. No honest file does that often; what calls
     /// may read in all is bounded by a multiple of what the file holds.
     fn charge(&mut self, amount: usize) -> Result<()> {
-        self.budget = self.budget.checked_sub(amount).ok_or_else(|| {
-            unpickling("load: the file uses the same large arguments over and over")
-        })?;
+        self.budget =
+            self.budget.checked_sub(amount).ok_or_else(|| unpickling("load: the file uses the same large arguments over and over"))?;
         Ok(())
     }
 }
@@ -741,27 +554,17 @@ fn latin1(pickle: &Pickle, args: &[Value]) -> Option<Vec<u8>> {
     if !matches!(pickle.as_str(*encoding)?, "latin1" | "latin-1") {
         return None;
     }
-    pickle
-        .as_str(*text)?
-        .chars()
-        .map(|c| u8::try_from(u32::from(c)).ok())
-        .collect()
+    pickle.as_str(*text)?.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect()
 }
 
 fn byte_array(pickle: &Pickle, content: Value, args: &[Value]) -> Option<Vec<u8>> {
     match pickle.get(content)? {
         Node::Str(_) => latin1(pickle, args),
         Node::Bytes(bytes) if args.len() == 1 => Some(bytes.to_vec()),
-        Node::Made(made)
-            if args.len() == 1
-                && pickle.as_global(made.callable)?.to_string() == "_codecs.encode" =>
-        {
+        Node::Made(made) if args.len() == 1 && pickle.as_global(made.callable)?.to_string() == "_codecs.encode" => {
             latin1(pickle, pickle.as_tuple(made.args)?)
         }
-        Node::Made(made)
-            if args.len() == 1
-                && pickle.as_global(made.callable)?.to_string() == "builtins.bytes" =>
-        {
+        Node::Made(made) if args.len() == 1 && pickle.as_global(made.callable)?.to_string() == "builtins.bytes" => {
             pickle.as_tuple(made.args)?.is_empty().then(Vec::new)
         }
         _ => None,

@@ -65,11 +65,7 @@ impl<R: Read + Seek> PtFile<R> {
             [0x80, ..] => {
                 let (pickle, legacy) = Legacy::new(reader)?;
                 let swapped = legacy.little_endian != cfg!(target_endian = "little");
-                Ok(Self {
-                    pickle,
-                    source: Source::Legacy(legacy),
-                    swapped,
-                })
+                Ok(Self { pickle, source: Source::Legacy(legacy), swapped })
             }
             other => Err(stranger(other)),
         }
@@ -81,9 +77,7 @@ impl<R: Read + Seek> PtFile<R> {
     /// As [`new`](Self::new).
     pub fn zip(mut reader: PtReader<R>) -> Result<Self> {
         if reader.contains("constants.pkl") {
-            return Err(corrupt(
-                "load: this is a TorchScript archive, which holds a program; only saved tensors can be loaded",
-            ));
+            return Err(corrupt("load: this is a TorchScript archive, which holds a program; only saved tensors can be loaded"));
         }
         let pickle = parse(&reader.record("data.pkl")?).map_err(|e| e.context("load"))?;
         let little = match reader.contains("byteorder") {
@@ -91,19 +85,13 @@ impl<R: Read + Seek> PtFile<R> {
                 b"little" => true,
                 b"big" => false,
                 _ => {
-                    return Err(corrupt(
-                        "load: the archive's byte order is neither little nor big",
-                    ));
+                    return Err(corrupt("load: the archive's byte order is neither little nor big"));
                 }
             },
             // Files from before the record came are from little-endian machines.
             false => true,
         };
-        Ok(Self {
-            pickle,
-            source: Source::Zip(Box::new(reader)),
-            swapped: little != cfg!(target_endian = "little"),
-        })
+        Ok(Self { pickle, source: Source::Zip(Box::new(reader)), swapped: little != cfg!(target_endian = "little") })
     }
 
     /// The pickle: everything but the numbers.
@@ -111,18 +99,28 @@ impl<R: Read + Seek> PtFile<R> {
         &self.pickle
     }
 
+    /// The pickle's bytes, for those who bring a reader of their own. It must not run what the file names.
+    ///
+    /// # Errors
+    /// Where the file cannot be read again.
+    pub fn pickle_bytes(&mut self) -> Result<Vec<u8>> {
+        match &mut self.source {
+            Source::Zip(reader) => reader.record("data.pkl"),
+            Source::Legacy(legacy) => legacy.pickle_bytes(),
+        }
+    }
+
+    /// The storages alone.
+    pub fn into_storages(self) -> Storages<R> {
+        Storages { source: self.source, swapped: self.swapped }
+    }
+
     /// Makes the objects. The builder is given the file, to read storages from.
     ///
     /// # Errors
     /// As [`build`].
     pub fn build<B: Build>(self, builder: impl FnOnce(Storages<R>) -> B) -> Result<B::Out> {
-        build(
-            &self.pickle,
-            &mut builder(Storages {
-                source: self.source,
-                swapped: self.swapped,
-            }),
-        )
+        build(&self.pickle, &mut builder(Storages { source: self.source, swapped: self.swapped }))
     }
 }
 
@@ -174,12 +172,7 @@ impl<R: Read + Seek> Storages<R> {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn read_chunks(
-        &mut self,
-        info: &StorageInfo,
-        element: DType,
-        mut give: impl FnMut(&[u8]),
-    ) -> Result<()> {
+    pub fn read_chunks(&mut self, info: &StorageInfo, element: DType, mut give: impl FnMut(&[u8])) -> Result<()> {
         self.check(info)?;
         let width = self.width(info, element);
         let give = |chunk: &mut [u8]| {
@@ -209,11 +202,7 @@ impl<R: Read + Seek> Storages<R> {
 
     /// The width of what has to be turned around; 1 if nothing has.
     fn width(&self, info: &StorageInfo, element: DType) -> usize {
-        if self.swapped {
-            info.dtype.unwrap_or(element).to_real().size()
-        } else {
-            1
-        }
+        if self.swapped { info.dtype.unwrap_or(element).to_real().size() } else { 1 }
     }
 }
 
@@ -247,17 +236,11 @@ fn read_start<R: Read + Seek>(reader: &mut R, out: &mut [u8]) -> Result<usize> {
 fn stranger(start: &[u8]) -> Error {
     let what = match start {
         [] => "it is empty",
-        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..] => {
-            "it seems to be a Git LFS pointer: the file itself has not been fetched"
-        }
+        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..] => "it seems to be a Git LFS pointer: the file itself has not been fetched",
         [b'<', ..] => "it seems to be a web page",
-        [_, _, _, _, _, _, _, 0, b'{', ..] => {
-            "it seems to be a safetensors file: use the safetensors functions"
-        }
+        [_, _, _, _, _, _, _, 0, b'{', ..] => "it seems to be a safetensors file: use the safetensors functions",
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => "it seems to be a NumPy file",
         _ => "it begins with neither a zip archive nor a pickle",
     };
-    corrupt(format_args!(
-        "load: this is no file that PyTorch's save wrote: {what}"
-    ))
+    corrupt(format_args!("load: this is no file that PyTorch's save wrote: {what}"))
 }

@@ -18,6 +18,8 @@ const MAGIC: &[u8] = &[0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x1
 pub(super) struct Legacy<R> {
     reader: R,
     places: HashMap<String, Range<u64>>,
+    /// Where the pickle of the objects is.
+    pickle: Range<usize>,
     pub(super) little_endian: bool,
 }
 
@@ -26,74 +28,53 @@ impl<R: Read + Seek> Legacy<R> {
     pub(super) fn new(mut reader: R) -> Result<(Pickle, Self)> {
         let length = reader.seek(SeekFrom::End(0))?;
         reader.seek(SeekFrom::Start(0))?;
-        let mut pickles = Pickles {
-            reader: &mut reader,
-            read: Vec::new(),
-            at: 0,
-        };
+        let mut pickles = Pickles { reader: &mut reader, read: Vec::new(), at: 0 };
         let magic = pickles.next()?;
         if !matches!(magic.get(magic.root()), Some(Node::BigInt(digits)) if **digits == *MAGIC) {
-            return Err(corrupt(
-                "load: this is a pickle, and none that PyTorch's save wrote",
-            ));
+            return Err(corrupt("load: this is a pickle, and none that PyTorch's save wrote"));
         }
         let version = pickles.next()?.root();
         if version != Value::Int(1001) {
-            return Err(unsupported(format_args!(
-                "load: the legacy format's version {version:?}; 1001 is known"
-            )));
+            return Err(unsupported(format_args!("load: the legacy format's version {version:?}; 1001 is known")));
         }
         let little_endian = little_endian(&pickles.next()?)?;
+        let start = pickles.at;
         let pickle = pickles.next()?;
+        let place = start..pickles.at;
         let keys = pickles.next()?;
         let mut at = pickles.at as u64;
 
         let sizes = element_sizes(&pickle)?;
         let mut places = HashMap::new();
-        let keys_list = keys
-            .list(keys.root())
-            .ok_or_else(|| corrupt("load: the storages' keys are no list"))?;
+        let keys_list = keys.list(keys.root()).ok_or_else(|| corrupt("load: the storages' keys are no list"))?;
         for &key in keys_list {
-            let key = keys
-                .as_str(key)
-                .ok_or_else(|| corrupt("load: a storage's key is no text"))?;
-            let size = *sizes
-                .get(key)
-                .ok_or_else(|| corrupt(format_args!("load: no tensor uses storage '{key}'")))?;
+            let key = keys.as_str(key).ok_or_else(|| corrupt("load: a storage's key is no text"))?;
+            let size = *sizes.get(key).ok_or_else(|| corrupt(format_args!("load: no tensor uses storage '{key}'")))?;
             reader.seek(SeekFrom::Start(at))?;
             let mut count = [0; 8];
             reader.read_exact(&mut count).map_err(|_| cut(key))?;
             let count = u64::from_le_bytes(count);
-            let end = count
-                .checked_mul(size)
-                .and_then(|bytes| (at + 8).checked_add(bytes));
+            let end = count.checked_mul(size).and_then(|bytes| (at + 8).checked_add(bytes));
             let end = end.filter(|&end| end <= length).ok_or_else(|| cut(key))?;
             places.insert(key.to_owned(), at + 8..end);
             at = end;
         }
-        Ok((
-            pickle,
-            Self {
-                reader,
-                places,
-                little_endian,
-            },
-        ))
+        Ok((pickle, Self { reader, places, pickle: place, little_endian }))
+    }
+
+    pub(super) fn pickle_bytes(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.pickle.len()];
+        self.reader.seek(SeekFrom::Start(self.pickle.start as u64))?;
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 
     pub(super) fn position(&self, info: &StorageInfo) -> Result<Range<u64>> {
-        self.places
-            .get(&info.key)
-            .cloned()
-            .ok_or_else(|| corrupt(format_args!("load: the file has no storage '{}'", info.key)))
+        self.places.get(&info.key).cloned().ok_or_else(|| corrupt(format_args!("load: the file has no storage '{}'", info.key)))
     }
 
     /// Reads a storage piece by piece. Its place has been found to lie within the file.
-    pub(super) fn read_chunks(
-        &mut self,
-        info: &StorageInfo,
-        mut give: impl FnMut(&mut [u8]),
-    ) -> Result<()> {
+    pub(super) fn read_chunks(&mut self, info: &StorageInfo, mut give: impl FnMut(&mut [u8])) -> Result<()> {
         let place = self.position(info)?;
         self.reader.seek(SeekFrom::Start(place.start))?;
         let mut left = place.end - place.start;
@@ -109,12 +90,8 @@ impl<R: Read + Seek> Legacy<R> {
 }
 
 fn little_endian(machine: &Pickle) -> Result<bool> {
-    let pairs = machine
-        .dict(machine.root())
-        .ok_or_else(|| corrupt("load: the description of the machine is no dict"))?;
-    let little = pairs
-        .iter()
-        .find(|(key, _)| machine.as_str(*key) == Some("little_endian"));
+    let pairs = machine.dict(machine.root()).ok_or_else(|| corrupt("load: the description of the machine is no dict"))?;
+    let little = pairs.iter().find(|(key, _)| machine.as_str(*key) == Some("little_endian"));
     Ok(!matches!(little, Some((_, Value::Bool(false)))))
 }
 
@@ -125,11 +102,7 @@ fn element_sizes(pickle: &Pickle) -> Result<HashMap<String, u64>> {
         if let Node::Persistent(id) = node {
             // Storages are ('storage', ...); other references ('module', ...) belong to programs, which are refused
             // where they are met.
-            if pickle
-                .as_tuple(*id)
-                .and_then(|parts| pickle.as_str(*parts.first()?))
-                == Some("storage")
-            {
+            if pickle.as_tuple(*id).and_then(|parts| pickle.as_str(*parts.first()?)) == Some("storage") {
                 let info = storage(pickle, *id)?;
                 sizes.insert(info.key, info.dtype.map_or(1, |dtype| dtype.size() as u64));
             }
@@ -156,13 +129,7 @@ impl<R: Read> Pickles<'_, R> {
                 // Too little may have been read: try again with twice as much, until there is no more.
                 Err(error) => {
                     let more = self.read.len().max(1 << 16) as u64;
-                    if self
-                        .reader
-                        .by_ref()
-                        .take(more)
-                        .read_to_end(&mut self.read)?
-                        == 0
-                    {
+                    if self.reader.by_ref().take(more).read_to_end(&mut self.read)? == 0 {
                         return Err(error.context("load"));
                     }
                 }
@@ -173,7 +140,5 @@ impl<R: Read> Pickles<'_, R> {
 
 #[cold]
 fn cut(key: &str) -> Error {
-    corrupt(format_args!(
-        "load: storage '{key}' reaches beyond the end of the file, which is cut short"
-    ))
+    corrupt(format_args!("load: storage '{key}' reaches beyond the end of the file, which is cut short"))
 }

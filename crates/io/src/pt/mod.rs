@@ -9,13 +9,17 @@ mod archive;
 mod build;
 mod file;
 mod legacy;
+mod load;
 mod names;
+mod save;
 mod tensor;
 mod writer;
 
 pub use archive::{PtReader, ReadSeek};
 pub use build::{Build, DictKind, MAX_DEPTH, build};
 pub use file::{PtFile, Storages};
+pub use load::{TensorLoader, load, load_mapped, load_state_dict, read};
 pub use names::storage_class;
+pub use save::{save, save_state_dict, write};
 pub use tensor::{StorageInfo, TensorInfo};
 pub use writer::{ALIGNMENT, PtWriter};

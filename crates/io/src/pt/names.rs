@@ -28,16 +28,10 @@ const STORAGE_CLASSES: [(DType, &str); 12] = [
 /// assert_eq!(storage_class(DType::U16), None);
 /// ```
 pub fn storage_class(dtype: DType) -> Option<&'static str> {
-    STORAGE_CLASSES
-        .iter()
-        .find(|(d, _)| *d == dtype)
-        .map(|(_, name)| *name)
+    STORAGE_CLASSES.iter().find(|(d, _)| *d == dtype).map(|(_, name)| *name)
 }
 
 /// The dtype of a storage class.
 pub(super) fn storage_dtype(class: &str) -> Option<DType> {
-    STORAGE_CLASSES
-        .iter()
-        .find(|(_, name)| *name == class)
-        .map(|(d, _)| *d)
+    STORAGE_CLASSES.iter().find(|(_, name)| *name == class).map(|(d, _)| *d)
 }

@@ -34,11 +34,7 @@ struct Entry {
 
 impl Entry {
     fn flags(&self) -> u16 {
-        if self.size > 0 {
-            UTF8 | DESCRIBED
-        } else {
-            UTF8
-        }
+        if self.size > 0 { UTF8 | DESCRIBED } else { UTF8 }
     }
 }
 
@@ -72,9 +68,7 @@ impl PtWriter<File> {
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::create(path).map_err(|e| at_path(path, e))?;
-        let stem = path
-            .file_stem()
-            .map_or_else(|| "archive".into(), |stem| stem.to_string_lossy());
+        let stem = path.file_stem().map_or_else(|| "archive".into(), |stem| stem.to_string_lossy());
         Ok(Self::new(file, &stem))
     }
 }
@@ -83,13 +77,7 @@ impl<W: Write> PtWriter<W> {
     /// Writes to `out`. The folder within the archive is `stem`: a file's name without its extension, or `archive`.
     pub fn new(out: W, stem: &str) -> Self {
         let stem = if stem.is_empty() { "archive" } else { stem };
-        Self {
-            out: BufWriter::new(out),
-            at: 0,
-            stem: stem.into(),
-            entries: Vec::new(),
-            padding: Vec::new(),
-        }
+        Self { out: BufWriter::new(out), at: 0, stem: stem.into(), entries: Vec::new(), padding: Vec::new() }
     }
 
     /// Writes the pickle of everything but the numbers, and the records that say how to read the rest.
@@ -100,14 +88,7 @@ impl<W: Write> PtWriter<W> {
         self.record("data.pkl", bytes)?;
         self.record(".format_version", b"1")?;
         self.record(".storage_alignment", ALIGNMENT.to_string().as_bytes())?;
-        self.record(
-            "byteorder",
-            if cfg!(target_endian = "little") {
-                b"little"
-            } else {
-                b"big"
-            },
-        )
+        self.record("byteorder", if cfg!(target_endian = "little") { b"little" } else { b"big" })
     }
 
     /// Writes the bytes of a storage, in this machine's byte order.
@@ -124,18 +105,12 @@ impl<W: Write> PtWriter<W> {
     /// `OSError` where the system refuses; where the name is longer than 65,535 bytes or is there already.
     pub fn record(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let name = format!("{}/{name}", self.stem);
-        let name_length = u16::try_from(name.len())
-            .map_err(|_| unsupported(format_args!("a record's name has {} bytes", name.len())))?;
+        let name_length = u16::try_from(name.len()).map_err(|_| unsupported(format_args!("a record's name has {} bytes", name.len())))?;
         // Only a record that Rust code names freely can collide; storages are numbered.
         if !name.contains("/data/") && self.entries.iter().any(|entry| entry.name == name) {
             return Err(corrupt(format_args!("record {name} is written twice")));
         }
-        let mut entry = Entry {
-            name,
-            crc: 0,
-            size: bytes.len() as u64,
-            offset: self.at,
-        };
+        let mut entry = Entry { name, crc: 0, size: bytes.len() as u64, offset: self.at };
         self.header(&entry, name_length)?;
         let mut crc = crc32fast::Hasher::new();
         for chunk in bytes.chunks(CHUNK) {
@@ -162,9 +137,7 @@ impl<W: Write> PtWriter<W> {
             self.directory_entry(entry)?;
         }
         self.end(entries.len() as u64, start)?;
-        self.out
-            .into_inner()
-            .map_err(|error| error.into_error().into())
+        self.out.into_inner().map_err(|error| error.into_error().into())
     }
 
     fn header(&mut self, entry: &Entry, name_length: u16) -> Result<()> {
@@ -186,11 +159,7 @@ impl<W: Write> PtWriter<W> {
         }
         self.put(b"PK\x07\x08")?;
         self.put_u32(&[entry.crc])?;
-        if entry.size >= WIDE {
-            self.put_u64(&[entry.size, entry.size])
-        } else {
-            self.put_u32(&[entry.size as u32, entry.size as u32])
-        }
+        if entry.size >= WIDE { self.put_u64(&[entry.size, entry.size]) } else { self.put_u32(&[entry.size as u32, entry.size as u32]) }
     }
 
     /// The extra field of a local header: sizes where they are wide, and what moves the data to a multiple of 64.
@@ -255,20 +224,10 @@ impl<W: Write> PtWriter<W> {
 
     /// Forty digits that tell contents apart: half from the names, half from the checksums.
     fn serialization_id(&self) -> String {
-        let fold = |hash: u64, bytes: &[u8]| {
-            bytes.iter().fold(hash, |hash, &b| {
-                (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
-            })
-        };
+        let fold = |hash: u64, bytes: &[u8]| bytes.iter().fold(hash, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
         let basis = 0xcbf2_9ce4_8422_2325;
-        let names = self
-            .entries
-            .iter()
-            .fold(basis, |hash, entry| fold(hash, entry.name.as_bytes()));
-        let data = self
-            .entries
-            .iter()
-            .fold(basis, |hash, entry| fold(hash, &entry.crc.to_le_bytes()));
+        let names = self.entries.iter().fold(basis, |hash, entry| fold(hash, entry.name.as_bytes()));
+        let data = self.entries.iter().fold(basis, |hash, entry| fold(hash, &entry.crc.to_le_bytes()));
         format!("{names:020}{data:020}")
     }
 

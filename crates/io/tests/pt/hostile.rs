@@ -63,31 +63,15 @@ fn archive(pickle: &[u8], storage: &[u8]) -> Vec<u8> {
 /// A tensor of f32 on a storage of eight bytes, as PyTorch pickles it.
 fn tensor(numel: i64, offset: i64, sizes: &[i64], strides: &[i64]) -> Vec<u8> {
     let mut p = Pickle::new();
-    let (tag, class, key, device) = (
-        p.str("storage"),
-        p.global("torch", "FloatStorage"),
-        p.str("0"),
-        p.str("cpu"),
-    );
+    let (tag, class, key, device) = (p.str("storage"), p.global("torch", "FloatStorage"), p.str("0"), p.str("cpu"));
     let id = p.tuple([tag, class, key, device, Value::Int(numel)]);
     let storage = p.add(Node::Persistent(id));
-    let ints =
-        |p: &mut Pickle, v: &[i64]| p.tuple(v.iter().map(|&n| Value::Int(n)).collect::<Vec<_>>());
+    let ints = |p: &mut Pickle, v: &[i64]| p.tuple(v.iter().map(|&n| Value::Int(n)).collect::<Vec<_>>());
     let (sizes, strides) = (ints(&mut p, sizes), ints(&mut p, strides));
     let dict = p.global("collections", "OrderedDict");
     let hooks = p.reduce(dict, []);
     let function = p.global("torch._utils", "_rebuild_tensor_v2");
-    let root = p.reduce(
-        function,
-        [
-            storage,
-            Value::Int(offset),
-            sizes,
-            strides,
-            Value::Bool(false),
-            hooks,
-        ],
-    );
+    let root = p.reduce(function, [storage, Value::Int(offset), sizes, strides, Value::Bool(false), hooks]);
     p.set_root(root);
     archive(&write(&p).unwrap(), &[0; 8])
 }
@@ -132,10 +116,7 @@ fn lengths_are_not_believed() {
         b"\x80\x05\x96\xff\xff\xff\xff\xff\xff\xff\x00abc.",
     ] {
         let (result, held) = peak(|| parse(pickle));
-        assert_eq!(
-            result.expect_err("a length that is not there").kind(),
-            ErrorKind::Unpickling
-        );
+        assert_eq!(result.expect_err("a length that is not there").kind(), ErrorKind::Unpickling);
         assert!(held < 1 << 16, "{held} bytes");
     }
 }
@@ -174,13 +155,7 @@ fn broken_pickles_are_refused() {
         b"cos\nsystem",
     ] {
         let error = parse(pickle).expect_err(&format!("{pickle:?}"));
-        assert!(
-            matches!(
-                error.kind(),
-                ErrorKind::Unpickling | ErrorKind::NotImplemented
-            ),
-            "{error:?}"
-        );
+        assert!(matches!(error.kind(), ErrorKind::Unpickling | ErrorKind::NotImplemented), "{error:?}");
     }
 }
 
@@ -225,13 +200,7 @@ fn calls_with_wrong_arguments_are_refused() {
         b"(X\x07\x00\x00\x00storagecos\nsystem\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x00tQ.",
     ] {
         let error = show(Cursor::new(archive(pickle, &[]))).expect_err("wrong arguments");
-        assert!(
-            matches!(
-                error.kind(),
-                ErrorKind::Unpickling | ErrorKind::NotImplemented
-            ),
-            "{error:?}"
-        );
+        assert!(matches!(error.kind(), ErrorKind::Unpickling | ErrorKind::NotImplemented), "{error:?}");
     }
 }
 
@@ -256,19 +225,11 @@ fn shared_arguments_are_not_multiplied() {
     let file = archive(&write(&p).unwrap(), &[]);
     let (result, held) = peak(|| show(Cursor::new(&file)));
     assert!(result.is_err());
-    assert!(
-        held < 100 * file.len(),
-        "{held} bytes for a file of {}",
-        file.len()
-    );
+    assert!(held < 100 * file.len(), "{held} bytes for a file of {}", file.len());
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases, failure_persistence: Some(Box::new(FileFailurePersistence::Off)), ..ProptestConfig::default() }
 }
 
 fn mutate(mut bytes: Vec<u8>, edits: &[(usize, u8, u8)]) -> Vec<u8> {
@@ -284,6 +245,14 @@ fn mutate(mut bytes: Vec<u8>, edits: &[(usize, u8, u8)]) -> Vec<u8> {
     bytes
 }
 
+/// Reads a file by text and as objects; what the one takes for sound, the other may still lack a kind of object for.
+fn both(bytes: &[u8]) {
+    let shown = show(Cursor::new(bytes));
+    if let Ok(object) = flambeau_io::pt::read(Cursor::new(bytes)) {
+        assert!(shown.is_ok(), "{object} was read, {shown:?}");
+    }
+}
+
 /// What a file of a few kilobytes may take: buffers of the reader, and the values in the forms of this test.
 const ALLOWANCE: usize = 4 << 20;
 
@@ -297,7 +266,7 @@ proptest! {
     ) {
         let name = ["dtypes", "state_dict", "plain", "nested", "views.legacy", "dtypes.legacy"][which];
         let bytes = mutate(fixture(name), &edits);
-        let (_, held) = peak(|| show(Cursor::new(bytes)).is_ok());
+        let (_, held) = peak(|| both(&bytes));
         prop_assert!(held < ALLOWANCE, "{} bytes", held);
     }
 
@@ -310,7 +279,7 @@ proptest! {
         let name = ["dtypes", "state_dict", "plain", "nested", "conj", "attributes"][which];
         let pickle = PtReader::new(Cursor::new(fixture(name))).unwrap().record("data.pkl").unwrap();
         let bytes = archive(&mutate(pickle, &edits), &[0; 48]);
-        let (_, held) = peak(|| show(Cursor::new(bytes)).is_ok());
+        let (_, held) = peak(|| both(&bytes));
         prop_assert!(held < ALLOWANCE, "{} bytes", held);
     }
 

@@ -4,7 +4,8 @@ use std::io::{Cursor, Write};
 
 use crate::show::{fixture, show};
 use flambeau_base::{DType, ErrorKind};
-use flambeau_io::pt::{PtReader, PtWriter};
+use flambeau_io::pickle::parse;
+use flambeau_io::pt::{PtFile, PtReader, PtWriter, StorageInfo};
 
 fn shown(name: &str) -> String {
     show(Cursor::new(fixture(name))).unwrap_or_else(|e| panic!("{name}: {e}"))
@@ -25,9 +26,7 @@ fn counted(dtype: DType) -> String {
         DType::F32 => ["00000000", "0000803f", "00000040"].map(String::from),
         DType::C64 => ["00000000", "0000803f", "00000040"].map(|re| format!("{re}00000000")),
         DType::F64 => ["0000", "f03f", "0040"].map(|high| format!("000000000000{high}")),
-        DType::C128 => {
-            ["0000", "f03f", "0040"].map(|high| format!("000000000000{high}0000000000000000"))
-        }
+        DType::C128 => ["0000", "f03f", "0040"].map(|high| format!("000000000000{high}0000000000000000")),
         integer => [0, 1, 2].map(|n| format!("{n:02x}{}", "00".repeat(integer.size() - 1))),
     };
     elements.concat()
@@ -56,31 +55,19 @@ fn every_dtype() {
     ];
     let text = shown("dtypes");
     for (i, dtype) in order.into_iter().enumerate() {
-        let expected = format!(
-            "\"{dtype}\": <{dtype} [3] [1] at 0 of {i} {}>",
-            counted(dtype)
-        );
+        let expected = format!("\"{dtype}\": <{dtype} [3] [1] at 0 of {i} {}>", counted(dtype));
         assert!(text.contains(&expected), "{expected} in {text}");
     }
     let legacy = shown("dtypes.legacy");
     for dtype in order {
-        assert!(
-            legacy.contains(&format!("\"{dtype}\": <{dtype} [3] [1] at 0 of ")),
-            "{dtype} in {legacy}"
-        );
-        assert!(
-            legacy.contains(&format!(" {}>", counted(dtype))),
-            "{dtype} in {legacy}"
-        );
+        assert!(legacy.contains(&format!("\"{dtype}\": <{dtype} [3] [1] at 0 of ")), "{dtype} in {legacy}");
+        assert!(legacy.contains(&format!(" {}>", counted(dtype))), "{dtype} in {legacy}");
     }
 }
 
 #[test]
 fn views_share_their_storage() {
-    let data: String = (0..12)
-        .flat_map(|i| (i as f32).to_le_bytes())
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let data: String = (0..12).flat_map(|i| (i as f32).to_le_bytes()).map(|b| format!("{b:02x}")).collect();
     let expected = |key: &str| {
         format!(
             "[<float32 [3, 4] [4, 1] at 0 of {key} {data}>, <float32 [4] [1] at 4 of {key} {data}>, \
@@ -89,14 +76,24 @@ fn views_share_their_storage() {
     };
     assert_eq!(shown("views"), expected("0"));
     let legacy = shown("views.legacy");
-    let key = legacy
-        .split(" of ")
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap();
+    let key = legacy.split(" of ").nth(1).unwrap().split(' ').next().unwrap();
     assert_eq!(legacy, expected(key));
+}
+
+/// Who brings a reader of pickles gets the same pickle and the storages.
+#[test]
+fn parts_of_both_formats() {
+    for name in ["views", "views.legacy"] {
+        let mut file = PtFile::new(Cursor::new(fixture(name))).unwrap();
+        let bytes = file.pickle_bytes().unwrap();
+        assert_eq!(&parse(&bytes).unwrap(), file.pickle(), "{name}");
+        let key = shown(name).split(" of ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        let info = StorageInfo { key, dtype: Some(DType::F32), nbytes: 48, location: "cpu".into() };
+        let mut storages = file.into_storages();
+        assert_eq!(storages.read(&info, DType::F32).unwrap()[4..8], 1f32.to_le_bytes());
+        let longer = StorageInfo { nbytes: 52, ..info };
+        assert!(storages.read(&longer, DType::F32).unwrap_err().message().contains("52 bytes"));
+    }
 }
 
 #[test]
@@ -131,36 +128,15 @@ fn state_dicts_keep_their_metadata() {
 
 #[test]
 fn kinds_of_tensors() {
-    assert_eq!(
-        shown("parameter"),
-        "Parameter(<float32 [2] [1] at 0 of 0 0000803f0000803f>, true)"
-    );
-    assert_eq!(
-        shown("requires_grad"),
-        "<float32 [2] [1] at 0 grad of 0 0000803f0000803f>"
-    );
-    assert_eq!(
-        shown("scalar_and_empty"),
-        "[<int64 [] [] at 0 of 0 0700000000000000>, <float32 [0, 3] [3, 1] at 0 of 1 >]"
-    );
+    assert_eq!(shown("parameter"), "Parameter(<float32 [2] [1] at 0 of 0 0000803f0000803f>, true)");
+    assert_eq!(shown("requires_grad"), "<float32 [2] [1] at 0 grad of 0 0000803f0000803f>");
+    assert_eq!(shown("scalar_and_empty"), "[<int64 [] [] at 0 of 0 0700000000000000>, <float32 [0, 3] [3, 1] at 0 of 1 >]");
     assert_eq!(shown("meta"), "<float32 [2, 3] [3, 1] at 0 of nothing>");
-    assert_eq!(
-        shown("attributes"),
-        "<float32 [2] [1] at 0 grad of 0 0000803f0000803f> with {\"note\": \"kept\"}"
-    );
+    assert_eq!(shown("attributes"), "<float32 [2] [1] at 0 grad of 0 0000803f0000803f> with {\"note\": \"kept\"}");
     let conj = shown("conj");
-    assert!(
-        conj.contains("<complex64 [1] [1] at 0 conj of 0 0000803f00000040>"),
-        "{conj}"
-    );
-    assert!(
-        conj.contains("<float32 [1] [2] at 1 neg of 1 0000404000008040>"),
-        "{conj}"
-    );
-    assert_eq!(
-        shown("no_checksums"),
-        "[<int64 [3] [1] at 0 of 0 000000000000000001000000000000000200000000000000>]"
-    );
+    assert!(conj.contains("<complex64 [1] [1] at 0 conj of 0 0000803f00000040>"), "{conj}");
+    assert!(conj.contains("<float32 [1] [2] at 1 neg of 1 0000404000008040>"), "{conj}");
+    assert_eq!(shown("no_checksums"), "[<int64 [3] [1] at 0 of 0 000000000000000001000000000000000200000000000000>]");
 }
 
 #[test]
@@ -168,11 +144,7 @@ fn code_is_refused_and_named() {
     for name in ["evil", "evil.legacy"] {
         let error = refused(name);
         assert_eq!(error.kind(), ErrorKind::Unpickling);
-        assert!(
-            error.message().contains("'builtins.print'")
-                && error.message().contains("nothing of the file was run"),
-            "{error}"
-        );
+        assert!(error.message().contains("'builtins.print'") && error.message().contains("nothing of the file was run"), "{error}");
         assert!(error.message().contains("weights_only"));
     }
     assert_eq!(refused("sparse").kind(), ErrorKind::NotImplemented);
@@ -180,20 +152,10 @@ fn code_is_refused_and_named() {
 
 #[test]
 fn every_cut_is_noticed() {
-    for name in [
-        "state_dict",
-        "views",
-        "plain",
-        "views.legacy",
-        "dtypes.legacy",
-    ] {
+    for name in ["state_dict", "views", "plain", "views.legacy", "dtypes.legacy"] {
         let whole = fixture(name);
         for length in 0..whole.len() {
-            assert!(
-                show(Cursor::new(&whole[..length])).is_err(),
-                "{name} cut to {length} of {} bytes was read",
-                whole.len()
-            );
+            assert!(show(Cursor::new(&whole[..length])).is_err(), "{name} cut to {length} of {} bytes was read", whole.len());
         }
     }
 }
@@ -201,11 +163,7 @@ fn every_cut_is_noticed() {
 #[test]
 fn a_damaged_byte_of_data_is_noticed() {
     let mut bytes = fixture("views");
-    let place = PtReader::new(Cursor::new(&bytes))
-        .unwrap()
-        .position("data/0")
-        .unwrap()
-        .unwrap();
+    let place = PtReader::new(Cursor::new(&bytes)).unwrap().position("data/0").unwrap().unwrap();
     bytes[place.start as usize + 4] ^= 1;
     let error = show(Cursor::new(bytes)).unwrap_err();
     assert!(error.message().contains("data/0"), "{error}");
@@ -235,13 +193,8 @@ fn big_endian_storages_are_turned() {
     let mut writer = PtWriter::new(&mut turned, "archive");
     for name in reader.names().map(String::from).collect::<Vec<_>>() {
         let mut bytes = reader.record(&name).unwrap();
-        match name
-            .strip_prefix("data/")
-            .map(|key| key.parse::<usize>().unwrap())
-        {
-            Some(key) => bytes
-                .chunks_exact_mut(widths[key])
-                .for_each(<[u8]>::reverse),
+        match name.strip_prefix("data/").map(|key| key.parse::<usize>().unwrap()) {
+            Some(key) => bytes.chunks_exact_mut(widths[key]).for_each(<[u8]>::reverse),
             None if name == "byteorder" => bytes = b"big".to_vec(),
             None if name == "version" || name == ".data/serialization_id" => continue,
             None => {}
@@ -257,11 +210,9 @@ fn deflated(name: &str) -> Vec<u8> {
     let source = fixture(name);
     let mut reader = PtReader::new(Cursor::new(&source)).unwrap();
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default()
-        .compression_method(zip::CompressionMethod::Deflated);
+    let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
     for record in reader.names().map(String::from).collect::<Vec<_>>() {
-        zip.start_file(format!("archive/{record}"), options)
-            .unwrap();
+        zip.start_file(format!("archive/{record}"), options).unwrap();
         zip.write_all(&reader.record(&record).unwrap()).unwrap();
     }
     zip.finish().unwrap().into_inner()
@@ -274,9 +225,6 @@ fn compressed_archives_are_read() {
     let mut reader = PtReader::new(Cursor::new(&file)).unwrap();
     assert_eq!(reader.position("data/0").unwrap(), None);
     for length in 0..file.len() {
-        assert!(
-            show(Cursor::new(&file[..length])).is_err(),
-            "cut to {length}"
-        );
+        assert!(show(Cursor::new(&file[..length])).is_err(), "cut to {length}");
     }
 }

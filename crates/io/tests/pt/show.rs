@@ -12,14 +12,7 @@ pub struct Show<R> {
 }
 
 pub fn fixture(name: &str) -> Vec<u8> {
-    let path: PathBuf = [
-        env!("CARGO_MANIFEST_DIR"),
-        "tests",
-        "fixtures",
-        &format!("{name}.pt"),
-    ]
-    .iter()
-    .collect();
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "fixtures", &format!("{name}.pt")].iter().collect();
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -44,14 +37,7 @@ impl<R: Read + Seek> Build for Show<R> {
         Ok(format!("{value}"))
     }
     fn big_int(&mut self, digits: &[u8]) -> Result<String> {
-        Ok(format!(
-            "0x{}",
-            digits
-                .iter()
-                .rev()
-                .map(|b| format!("{b:02x}"))
-                .collect::<String>()
-        ))
+        Ok(format!("0x{}", digits.iter().rev().map(|b| format!("{b:02x}")).collect::<String>()))
     }
     fn float(&mut self, value: f64) -> Result<String> {
         Ok(format!("{value:?}"))
@@ -63,10 +49,7 @@ impl<R: Read + Seek> Build for Show<R> {
         Ok(format!("{value:?}"))
     }
     fn bytes(&mut self, value: &[u8], mutable: bool) -> Result<String> {
-        Ok(format!(
-            "{}{value:?}",
-            if mutable { "bytearray" } else { "bytes" }
-        ))
+        Ok(format!("{}{value:?}", if mutable { "bytearray" } else { "bytes" }))
     }
     fn tuple(&mut self, items: Vec<String>) -> Result<String> {
         brackets("(", &items, ")")
@@ -83,22 +66,9 @@ impl<R: Read + Seek> Build for Show<R> {
     fn empty_dict(&mut self, _: DictKind) -> Result<Option<String>> {
         Ok(None)
     }
-    fn fill_dict(
-        &mut self,
-        kind: DictKind,
-        _: Option<String>,
-        pairs: Vec<(String, String)>,
-        attributes: Option<String>,
-    ) -> Result<String> {
-        let pairs: Vec<String> = pairs
-            .into_iter()
-            .map(|(k, v)| format!("{k}: {v}"))
-            .collect();
-        let kind = if kind == DictKind::Plain {
-            String::new()
-        } else {
-            format!("{kind:?}")
-        };
+    fn fill_dict(&mut self, kind: DictKind, _: Option<String>, pairs: Vec<(String, String)>, attributes: Option<String>) -> Result<String> {
+        let pairs: Vec<String> = pairs.into_iter().map(|(k, v)| format!("{k}: {v}")).collect();
+        let kind = if kind == DictKind::Plain { String::new() } else { format!("{kind:?}") };
         let attributes = attributes.map(|a| format!(" with {a}")).unwrap_or_default();
         Ok(format!("{kind}{{{}}}{attributes}", pairs.join(", ")))
     }
@@ -115,39 +85,22 @@ impl<R: Read + Seek> Build for Show<R> {
         Ok(name.into())
     }
     fn tensor(&mut self, info: &TensorInfo) -> Result<String> {
-        let TensorInfo {
-            dtype,
-            offset,
-            sizes,
-            strides,
-            ..
-        } = info;
-        let flags: String = [
-            (info.requires_grad, " grad"),
-            (info.conj, " conj"),
-            (info.neg, " neg"),
-        ]
-        .into_iter()
-        .filter_map(|(on, word)| on.then_some(word))
-        .collect();
+        let TensorInfo { dtype, offset, sizes, strides, .. } = info;
+        let flags: String = [(info.requires_grad, " grad"), (info.conj, " conj"), (info.neg, " neg")]
+            .into_iter()
+            .filter_map(|(on, word)| on.then_some(word))
+            .collect();
         let data = match &info.storage {
             Some(storage) => {
                 let bytes = self.storages.read(storage, *dtype)?;
                 let mut other = Vec::new();
-                self.storages
-                    .read_chunks(storage, *dtype, |chunk| other.extend_from_slice(chunk))?;
+                self.storages.read_chunks(storage, *dtype, |chunk| other.extend_from_slice(chunk))?;
                 assert_eq!(bytes, other);
-                format!(
-                    " of {} {}",
-                    storage.key,
-                    bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()
-                )
+                format!(" of {} {}", storage.key, bytes.iter().map(|b| format!("{b:02x}")).collect::<String>())
             }
             None => " of nothing".into(),
         };
-        Ok(format!(
-            "<{dtype} {sizes:?} {strides:?} at {offset}{flags}{data}>"
-        ))
+        Ok(format!("<{dtype} {sizes:?} {strides:?} at {offset}{flags}{data}>"))
     }
     fn parameter(&mut self, tensor: String, requires_grad: bool) -> Result<String> {
         Ok(format!("Parameter({tensor}, {requires_grad})"))

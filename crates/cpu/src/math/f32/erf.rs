@@ -1,6 +1,6 @@
 //! The error function, its complement and its inverse.
 
-use super::exp::{exp_parts, scale_down, scale_normal};
+use super::exp::{Wide, exp_parts, exp_parts_wide, scale_normal};
 use super::{fma, with_sign};
 use crate::math::poly;
 
@@ -20,39 +20,44 @@ pub fn erf(x: f32) -> f32 {
     let b = if a > 4.0 { 4.0 } else { a };
     let q = poly!(b; 1.128_845_3, 0.634_354_6, 0.107_552_335, -0.024_902_765, 0.004_197_448_5, -0.000_471_260_95,
         3.055_729_8e-5, -8.250_568e-7);
-    let (p, n) = exp_parts(-(b * q), 0.0);
+    let (p, n) = exp_parts(-(b * q));
     let far = 1.0 - scale_normal(p, n);
     with_sign(if a < 1.0 { near } else { far }, x)
 }
 
-/// 1 - erf(x), accurate in the upper tail: e^(-x²) times a polynomial in 2 / (2 + x).
+/// 1 - erf(x), accurate in the upper tail: e^(-x²) times a polynomial in 3 / (3 + x).
 #[inline(always)]
 pub fn erfc(x: f32) -> f32 {
     let a = x.abs();
     let a = if a > 10.2 { 10.2 } else { a };
-    let z = shifted_reciprocal::<2>(a);
-    let v = z - 0.5;
-    let q = poly!(v; 0.510_791_36, 0.687_160_9, 0.558_942_56, 0.145_744_46, -0.172_008_78, -0.102_982_52, 0.097_229_615,
-        0.046_692_234, -0.067_223_89, 0.011_170_007);
-    let (p, n) = exp_neg_product(a, a);
-    let tail = scale_down(p * (z * q), n);
+    let (z, epsilon) = shifted_reciprocal::<3>(a);
+    let v = fma(z, epsilon, z - 0.5);
+    let q = poly!(v; 0.358_002_3, 0.588_929_65, 0.786_970_7, 0.827_910_3, 0.637_504_94, 0.286_241_68, -0.026_408_22,
+        -0.130_490_15, -0.040_475_927, 0.049_744_274, 0.005_465_541_5);
+    let zq = z * q;
+    let tail = exp_neg_product(a, a, epsilon).times(zq, fma(z, q, -zq));
     if x < 0.0 { 2.0 - tail } else { tail }
 }
 
-/// C / (C + a) for a >= 0, with the error of the sum and of the division corrected.
+/// C / (C + a) for a >= 0, as z (1 + ε) with a rounded quotient z; ε corrects it.
 #[inline(always)]
-pub(super) fn shifted_reciprocal<const C: u32>(a: f32) -> f32 {
+pub(super) fn shifted_reciprocal<const C: u32>(a: f32) -> (f32, f32) {
     let c = C as f32;
     let sum = a + c;
     let lost = a - (sum - c);
     let z = c / sum;
-    let residue = fma(-lost, z, fma(-sum, z, c));
-    fma(residue, z * (1.0 / c), z)
+    (z, fma(-lost, z, fma(-sum, z, c)) * (1.0 / c))
 }
 
-/// e^(-a b) in the parts of [`exp_parts`], with the product taken exactly.
+/// e^(-a b + ε) with the product taken exactly.
 #[inline(always)]
-pub(super) fn exp_neg_product(a: f32, b: f32) -> (f32, u32) {
+pub(super) fn exp_neg_product(a: f32, b: f32, epsilon: f32) -> Wide {
     let product = a * b;
-    exp_parts(-product, -fma(a, b, -product))
+    exp_parts_wide(-product, epsilon - fma(a, b, -product))
+}
+
+/// Inverse of [`erf`]: infinite at -1 and 1, NaN outside.
+#[inline(always)]
+pub fn erfinv(x: f32) -> f32 {
+    crate::math::f64::erfinv_steps(x as f64, 1) as f32
 }

@@ -1,6 +1,6 @@
 //! exp and what is one step from it: exp2, expm1, sigmoid, silu.
 
-use super::{ROUND, clamp, fma};
+use super::{ROUND, clamp, fma, with_sign};
 use crate::math::poly;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
@@ -8,13 +8,56 @@ const LOG2_E: f32 = std::f32::consts::LOG2_E;
 pub(super) const LN2_HI: f32 = std::f32::consts::LN_2;
 pub(super) const LN2_LO: f32 = -1.904_654_3e-9;
 
-/// e^(x + lo) for a small `lo`, as a number near 1 and the integer exponent in the low bits of the second value.
+/// e^x as a number near 1 and the integer exponent in the low bits of the second value.
 ///
 /// |x| must stay below 2^21 or so, or be NaN.
 #[inline(always)]
-pub(super) fn exp_parts(x: f32, lo: f32) -> (f32, u32) {
+pub(super) fn exp_parts(x: f32) -> (f32, u32) {
     let (r, bits) = exp_reduce(x);
-    (1.0 + expm1_core(r + lo), bits)
+    (1.0 + expm1_core(r), bits)
+}
+
+/// [`exp_parts`] of x + lo for a small `lo`, the number near 1 as a sum of two.
+#[inline(always)]
+pub(super) fn exp_parts_wide(x: f32, lo: f32) -> Wide {
+    let shifted = fma(x, LOG2_E, ROUND);
+    let n = shifted - ROUND;
+    let whole = fma(-n, LN2_HI, x);
+    let rest = fma(-n, LN2_LO, lo);
+    let r = whole + rest;
+    let r_lo = rest - (r - whole);
+    // e^r = 1 + r + r² q, the first sum with its rounding error.
+    let sum = 1.0 + r;
+    let lost = (1.0 - sum) + r;
+    let small = fma(r * r, exp_quotient(r), fma(sum, r_lo, lost));
+    let p = sum + small;
+    Wide {
+        p,
+        p_lo: small - (p - sum),
+        n: shifted.to_bits(),
+    }
+}
+
+/// (p + p_lo) 2^n, n in the low bits.
+#[derive(Clone, Copy)]
+pub(super) struct Wide {
+    pub p: f32,
+    pub p_lo: f32,
+    pub n: u32,
+}
+
+impl Wide {
+    /// The value, rounded.
+    #[inline(always)]
+    pub fn value(self) -> f32 {
+        scale_down(self.p, self.n)
+    }
+
+    /// The product with y + y_lo, rounded.
+    #[inline(always)]
+    pub fn times(self, y: f32, y_lo: f32) -> f32 {
+        scale_down(fma(self.p, y, fma(self.p, y_lo, self.p_lo * y)), self.n)
+    }
 }
 
 /// Cody and Waite: `x` less the nearest multiple of ln 2, and that multiple.
@@ -29,8 +72,13 @@ pub(super) fn exp_reduce(x: f32) -> (f32, u32) {
 /// e^r - 1 for |r| <= ln 2 / 2.
 #[inline(always)]
 pub(super) fn expm1_core(r: f32) -> f32 {
-    let q = poly!(r; 0.5, 0.166_665_76, 0.041_666_467, 0.008_363_253, 0.001_393_497_1);
-    fma(r * r, q, r)
+    fma(r * r, exp_quotient(r), r)
+}
+
+/// (e^r - 1 - r) / r² for |r| <= ln 2 / 2.
+#[inline(always)]
+fn exp_quotient(r: f32) -> f32 {
+    poly!(r; 0.5, 0.166_665_76, 0.041_666_467, 0.008_363_253, 0.001_393_497_1)
 }
 
 /// `p` · 2^n, rounded once, for n in the low bits of `bits` and -190 < n < 190; `low` where n may be below -126,
@@ -62,7 +110,7 @@ pub(super) fn scale_normal(p: f32, bits: u32) -> f32 {
 /// e^x.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    let (p, n) = exp_parts(clamp(x, -104.0, 89.0), 0.0);
+    let (p, n) = exp_parts(clamp(x, -104.0, 89.0));
     scale(p, n, x < 0.0)
 }
 
@@ -91,28 +139,57 @@ pub fn expm1(x: f32) -> f32 {
 /// 1 / (1 + e^-x), accurate in both tails.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
-    let (numerator, denominator) = sigmoid_parts(x);
-    numerator / denominator
+    let z = exp_neg_abs(x).value();
+    // y / (1 + z) as y - y z / (1 + z), so that the roundings of the quotient count little.
+    let y = if x < 0.0 { z } else { 1.0 };
+    fma(-y, z / (1.0 + z), y)
 }
 
 /// x · sigmoid(x); -0 at negative infinity.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
-    let (numerator, denominator) = sigmoid_parts(x);
-    // Below -110 the result is -0, and -inf · 0 would be NaN.
-    clamp_low(x) * numerator / denominator
+    // -inf · 0 would be NaN.
+    gate(if x < -110.0 { -110.0 } else { x }, exp_neg_abs(x))
 }
 
+/// x / (1 + e) for negative x, where 1 / e = `inverse`, x / (1 + 1 / e) else: a gate that is 1 far out on the positive
+/// side, e being the exponential of something even in x.
 #[inline(always)]
-pub(super) fn clamp_low(x: f32) -> f32 {
-    if x < -110.0 { -110.0 } else { x }
+pub(super) fn gate(x: f32, inverse: Wide) -> f32 {
+    let negative = x < 0.0;
+    let factor = if negative { inverse.p } else { 1.0 };
+    let y = x * factor;
+    let y_lo = fma(x, factor, -y);
+    // One step of Newton on the quotient.
+    let z = inverse.value();
+    let d = 1.0 + z;
+    let d_lo = z - (d - 1.0);
+    let w = 1.0 / d;
+    let q = y * w;
+    let residue = fma(-q, d, y) + fma(-q, d_lo, y_lo);
+    let q = fma(residue, w, q);
+    // The residue of infinity is NaN, that of -0 may turn its sign.
+    let positive = if x < f32::INFINITY { q } else { x };
+    with_sign(
+        if negative {
+            scale_down(q, inverse.n)
+        } else {
+            positive
+        },
+        x,
+    )
 }
 
-/// sigmoid(x) as a quotient: with z = e^-|x|, 1 / (1 + z) or z / (1 + z).
+/// e^-|x| in parts.
 #[inline(always)]
-fn sigmoid_parts(x: f32) -> (f32, f32) {
+fn exp_neg_abs(x: f32) -> Wide {
     let a = -x.abs();
-    let (p, n) = exp_parts(if a < -110.0 { -110.0 } else { a }, 0.0);
-    let z = scale_down(p, n);
-    (if x < 0.0 { z } else { 1.0 }, 1.0 + z)
+    exp_parts_wide(if a < -110.0 { -110.0 } else { a }, 0.0)
+}
+
+/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)).
+#[inline(always)]
+pub fn silu_derivative(x: f32) -> f32 {
+    let t = clamp(x, -110.0, 110.0);
+    sigmoid(t) * fma(t, sigmoid(-t), 1.0)
 }

@@ -14,7 +14,7 @@ pub fn tanh(x: f32) -> f32 {
     let near = fma(a * s, q, a);
     // tanh(10) is below 1 by less than a quarter of a unit in the last place.
     let b = if a > 10.0 { 10.0 } else { a };
-    let (p, n) = exp_parts(2.0 * b, 0.0);
+    let (p, n) = exp_parts(2.0 * b);
     let far = 1.0 - 2.0 / (scale_normal(p, n) + 1.0);
     with_sign(if a < 0.6 { near } else { far }, x)
 }
@@ -50,20 +50,36 @@ pub fn cosh(x: f32) -> f32 {
 pub fn asinh(x: f32) -> f32 {
     let a = x.abs();
     let s = x * x;
-    let q = poly!(s; -0.166_666_64, 0.074_995_74, -0.044_506_513, 0.028_788_23, -0.014_302_834);
+    let q = poly!(s; -0.166_666_67, 0.074_999_936, -0.044_635_68, 0.030_275_924, -0.021_681_199, 0.014_850_851,
+        -0.008_356_873, 0.003_150_365, -0.000_563_069_13);
     let near = fma(a * s, q, a);
-    // Beyond 2^20, sqrt(a² + 1) is a.
+    let y = log_sum(a, fma(a, a, 1.0).sqrt());
+    with_sign(if a < 1.0 { near } else { y }, x)
+}
+
+/// log(a + w) for a >= 1 and w = sqrt(a² + 1), with the rounding of the sum mended.
+#[inline(always)]
+fn log_sum(a: f32, w: f32) -> f32 {
+    let sum = a + w;
+    let lost = a - (sum - w);
     let big = a > 1_048_576.0;
-    let y = log(if big { a } else { a + fma(a, a, 1.0).sqrt() });
-    let far = if big { y + std::f32::consts::LN_2 } else { y };
-    with_sign(if a < 0.5 { near } else { far }, x)
+    let y = log(if big { a } else { sum });
+    // 1 / (a + w) is w - a. Beyond 2^20, w is a.
+    if big {
+        y + std::f32::consts::LN_2
+    } else {
+        fma(lost, w - a, y)
+    }
 }
 
 /// Inverse hyperbolic cosine; NaN below 1.
 #[inline(always)]
 pub fn acosh(x: f32) -> f32 {
     let t = x - 1.0;
-    let near = log1p_finite(t + (t * (t + 2.0)).sqrt());
+    let w = fma(t, t, 2.0 * t).sqrt();
+    let sum = t + w;
+    // 1 / (1 + t + w) is x - w.
+    let near = fma(t - (sum - w), x - w, log1p_finite(sum));
     let big = x > 1_048_576.0;
     let far = log(if big { x } else { 2.0 }) + std::f32::consts::LN_2;
     let y = if big { far } else { near };

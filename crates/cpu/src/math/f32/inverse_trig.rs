@@ -44,13 +44,18 @@ pub fn acos(x: f32) -> f32 {
     if near { middle } else { far }
 }
 
-/// atan(t) for 0 <= t <= 1.
+/// atan(t) for 0 <= t <= 1, or π/2 less it.
 #[inline(always)]
-fn atan_core(t: f32) -> f32 {
+fn atan_core(t: f32, complement: bool) -> f32 {
     let s = t * t;
-    let q = poly!(s; -0.333_333_25, 0.199_989_17, -0.142_608_03, 0.108_881_4, -0.080_731_735, 0.049_839_78, -0.020_696_241,
-        0.004_057_152_7);
-    fma(t * s, q, t)
+    let q = poly!(s; -0.333_333_3, 0.199_997_51, -0.142_790_7, 0.110_385_83, -0.086_774_774, 0.062_962_61, -0.036_433_03,
+        0.013_860_541, -0.002_476_516);
+    let e = t * s * q;
+    if complement {
+        PI_2_HI - (t + (e - PI_2_LO))
+    } else {
+        t + e
+    }
 }
 
 /// Inverse tangent.
@@ -58,8 +63,7 @@ fn atan_core(t: f32) -> f32 {
 pub fn atan(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 1.0;
-    let y = atan_core(if big { 1.0 / a } else { a });
-    with_sign(if big { PI_2_HI - (y - PI_2_LO) } else { y }, x)
+    with_sign(atan_core(if big { 1.0 / a } else { a }, big), x)
 }
 
 /// The angle of the point (x, y), in [-π, π]; signs of zero and infinities as in IEEE 754.
@@ -71,8 +75,7 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     let t = low / high;
     let t = if high == 0.0 { 0.0 } else { t };
     let t = if low == f32::INFINITY { 1.0 } else { t };
-    let r = atan_core(t);
-    let r = if steep { PI_2_HI - (r - PI_2_LO) } else { r };
+    let r = atan_core(t, steep);
     let r = if x.to_bits() & SIGN != 0 {
         PI_HI - (r - PI_LO)
     } else {

@@ -1,6 +1,6 @@
 //! Logarithms, and softplus and logsigmoid on top of them.
 
-use super::exp::{LN2_HI, LN2_LO, exp_parts, scale_down};
+use super::exp::{LN2_HI, LN2_LO, exp_parts_wide};
 use super::fma;
 use crate::math::poly;
 
@@ -106,6 +106,5 @@ pub fn logsigmoid(x: f32) -> f32 {
 /// log(1 + e^-a) for a >= 0.
 #[inline(always)]
 fn log1p_exp_neg(a: f32) -> f32 {
-    let (p, n) = exp_parts(if a > 110.0 { -110.0 } else { -a }, 0.0);
-    log1p_finite(scale_down(p, n))
+    log1p_finite(exp_parts_wide(if a > 110.0 { -110.0 } else { -a }, 0.0).value())
 }

@@ -35,10 +35,10 @@ fn clamp(x: f32, lo: f32, hi: f32) -> f32 {
     if x < lo { lo } else { x }
 }
 
-/// The sign of `s` on a magnitude that is known to be non-negative or NaN.
+/// The sign of `s` on a value that is known not to have the opposite one, but for zero and NaN.
 #[inline(always)]
-fn with_sign(magnitude: f32, s: f32) -> f32 {
-    f32::from_bits(magnitude.to_bits() | (s.to_bits() & SIGN))
+fn with_sign(value: f32, s: f32) -> f32 {
+    f32::from_bits(value.to_bits() | (s.to_bits() & SIGN))
 }
 
 const SIGN: u32 = 0x8000_0000;

@@ -16,55 +16,74 @@ pub fn trig_is_rare(x: f32) -> bool {
     (a > TRIG_LIMIT) & (a < f32::INFINITY)
 }
 
-/// |x| less the nearest multiple of π/2 (within ±π/4 and a little), and that multiple in the low bits.
+/// What π/2 as a float lacks, as the sum of two.
+const PI_2_REST: [f32; 2] = [-4.371_139e-8, -1.715_124_5e-15];
+
+/// |x| less the nearest multiple of π/2 (within ±π/4 and a little) as the sum of two floats, and that multiple in the
+/// low bits.
 #[inline(always)]
-fn reduce(x: f32) -> (f32, u32) {
+fn reduce(x: f32) -> (f32, f32, u32) {
     let a = x.abs();
     let shifted = fma(a, std::f32::consts::FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
-    // π/2 as the sum of three floats; the first step is exact.
-    let r = fma(-n, std::f32::consts::FRAC_PI_2, a);
-    let r = fma(n, 4.371_139e-8, r);
-    (fma(n, 1.715_124_5e-15, r), shifted.to_bits())
+    // This step is exact.
+    let whole = fma(-n, std::f32::consts::FRAC_PI_2, a);
+    let p = n * PI_2_REST[0];
+    let p_lo = fma(n, PI_2_REST[1], fma(n, PI_2_REST[0], -p));
+    // The sum may cancel: Knuth's two-sum takes any order of magnitude.
+    let r = whole - p;
+    let q = r - whole;
+    let r_lo = ((whole - (r - q)) - (p + q)) - p_lo;
+    (r, r_lo, shifted.to_bits())
 }
 
 #[inline(always)]
-fn sin_core(r: f32) -> f32 {
+fn sin_core(r: f32, r_lo: f32) -> f32 {
     let s = r * r;
     let q = poly!(s; -0.166_666_64, 0.008_332_715, -0.000_195_833_85);
-    fma(r * s, q, r)
+    r + fma(r * s, q, r_lo)
 }
 
 #[inline(always)]
-fn cos_core(r: f32) -> f32 {
+fn cos_core(r: f32, r_lo: f32) -> f32 {
     let s = r * r;
     let q = poly!(s; 0.041_666_664, -0.001_388_827_1, 2.454_359_7e-5);
-    fma(s, fma(s, q, -0.5), 1.0)
+    let tail = fma(s * s, q, -(r * r_lo));
+    fma(s, -0.5, 1.0) + tail
 }
 
 /// Sine, for |x| up to [`TRIG_LIMIT`], infinities and NaN.
 #[inline(always)]
 pub fn sin(x: f32) -> f32 {
-    let (r, n) = reduce(x);
-    let y = if n & 1 == 0 { sin_core(r) } else { cos_core(r) };
+    let (r, r_lo, n) = reduce(x);
+    let y = if n & 1 == 0 {
+        sin_core(r, r_lo)
+    } else {
+        cos_core(r, r_lo)
+    };
     f32::from_bits(y.to_bits() ^ (n << 30 & SIGN) ^ (x.to_bits() & SIGN))
 }
 
 /// Cosine, for |x| up to [`TRIG_LIMIT`], infinities and NaN.
 #[inline(always)]
 pub fn cos(x: f32) -> f32 {
-    let (r, n) = reduce(x);
-    let y = if n & 1 == 0 { cos_core(r) } else { sin_core(r) };
+    let (r, r_lo, n) = reduce(x);
+    let y = if n & 1 == 0 {
+        cos_core(r, r_lo)
+    } else {
+        sin_core(r, r_lo)
+    };
     f32::from_bits(y.to_bits() ^ (n.wrapping_add(1) << 30 & SIGN))
 }
 
 /// Tangent, for |x| up to [`TRIG_LIMIT`], infinities and NaN.
 #[inline(always)]
 pub fn tan(x: f32) -> f32 {
-    let (r, n) = reduce(x);
+    let (r, r_lo, n) = reduce(x);
     let s = r * r;
     let q = poly!(s; 0.333_333_22, 0.133_345_26, 0.053_754_788, 0.023_252_547, 0.004_926_713, 0.008_363_696);
-    let t = fma(r * s, q, r);
+    // The derivative of tan is 1 + tan², here about 1 + r².
+    let t = r + fma(r * s, q, fma(r_lo, s, r_lo));
     let y = if n & 1 == 0 { t } else { -1.0 / t };
     f32::from_bits(y.to_bits() ^ (x.to_bits() & SIGN))
 }

@@ -1,8 +1,8 @@
 //! Logarithms, and softplus and logsigmoid on top of them.
 
-use super::exp::{LN2_HI, LN2_LO, exp_parts, scale_down};
+use super::exp::{LN2_HI, LN2_LO, exp_parts_wide};
 use super::fma;
-use crate::math::poly;
+use crate::math::{estrin, poly_wide};
 
 const TWO_52: f64 = 4_503_599_627_370_496.0;
 
@@ -50,7 +50,7 @@ fn log_limits(x: f64, y: f64) -> f64 {
 /// log(1 + f) - f for 1 + f in [2/3, 4/3).
 #[inline(always)]
 fn log1p_excess(f: f64) -> f64 {
-    let q = poly!(f; -0.5, 0.333_333_333_333_333_3, -0.249_999_999_999_999_17, 0.200_000_000_000_062_07,
+    let q = poly_wide!(f; -0.5, 0.333_333_333_333_333_3, -0.249_999_999_999_999_17, 0.200_000_000_000_062_07,
         -0.166_666_666_667_168_26, 0.142_857_142_837_123_45, -0.124_999_999_910_635_62, 0.111_111_113_481_715_8,
         -0.100_000_007_331_588_47, 0.090_908_951_016_169_87, -0.083_333_001_729_832_23, 0.076_927_767_905_427_66,
         -0.071_437_596_806_061_07, 0.066_571_796_560_267_36, -0.062_346_296_771_429_86, 0.059_996_988_860_400_3,
@@ -129,6 +129,5 @@ pub fn logsigmoid(x: f64) -> f64 {
 /// log(1 + e^-a) for a >= 0.
 #[inline(always)]
 fn log1p_exp_neg(a: f64) -> f64 {
-    let (p, n) = exp_parts(if a > 760.0 { -760.0 } else { -a }, 0.0);
-    log1p_finite(scale_down(p, n))
+    log1p_finite(exp_parts_wide(if a > 760.0 { -760.0 } else { -a }, 0.0).value())
 }

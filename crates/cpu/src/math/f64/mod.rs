@@ -35,10 +35,10 @@ fn clamp(x: f64, lo: f64, hi: f64) -> f64 {
     if x < lo { lo } else { x }
 }
 
-/// The sign of `s` on a magnitude that is known to be non-negative or NaN.
+/// The sign of `s` on a value that is known not to have the opposite one, but for zero and NaN.
 #[inline(always)]
-fn with_sign(magnitude: f64, s: f64) -> f64 {
-    f64::from_bits(magnitude.to_bits() | (s.to_bits() & SIGN))
+fn with_sign(value: f64, s: f64) -> f64 {
+    f64::from_bits(value.to_bits() | (s.to_bits() & SIGN))
 }
 
 const SIGN: u64 = 1 << 63;

@@ -1,7 +1,7 @@
 //! x^y.
 
 use super::{ROUND, SIGN, fma};
-use crate::math::poly;
+use crate::math::{estrin, poly_wide};
 
 /// log2 of a positive finite `x` as the sum of two doubles, within 2^-65 of the value or so.
 #[inline(always)]
@@ -38,7 +38,7 @@ fn log2_wide(x: f64) -> (f64, f64) {
     let u = s * s;
     let u_lo = fma(2.0 * s, s_lo, fma(s, s, -u));
     // artanh(s) / s = 1 + u / 3 + u² q
-    let q = poly!(u; 0.2, 0.142_857_142_857_131_7, 0.111_111_111_113_800_1, 0.090_909_090_789_080_91,
+    let q = poly_wide!(u; 0.2, 0.142_857_142_857_131_7, 0.111_111_111_113_800_1, 0.090_909_090_789_080_91,
         0.076_923_048_130_466_69, 0.066_670_780_671_925_96, 0.058_604_231_333_529_835, 0.057_957_608_332_791_115);
     let w = u * THIRD[0];
     let w_lo = fma(

@@ -39,8 +39,12 @@ fn reduce(x: f64) -> Reduced {
     let n = shifted - ROUND;
     // The first step is exact.
     let r = fma(-n, PI_2[0], a);
-    let hi = fma(-n, PI_2[1], r);
-    let lo = fma(-n, PI_2[2], fma(-n, PI_2[1], r - hi));
+    let p = n * PI_2[1];
+    let p_lo = fma(n, PI_2[2], fma(n, PI_2[1], -p));
+    // The sum may cancel: Knuth's two-sum takes any order of magnitude.
+    let hi = r - p;
+    let q = hi - r;
+    let lo = ((r - (hi - q)) - (p + q)) - p_lo;
     Reduced {
         hi,
         lo,

@@ -2,8 +2,8 @@
 
 use super::{Operand, Rule, Spec, call, call_inplace, flat, one};
 use crate::Tensor;
-use crate::ops::table::{Args, Op, choose, pointwise};
 use crate::ops::Reads;
+use crate::ops::table::{Args, Op, choose, pointwise};
 use flambeau_base::{DType, Error, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 
@@ -37,7 +37,8 @@ pub(crate) static MUL: Spec = Spec::new("mul", Rule::Common, |k, x| k.mul(x[0], 
 pub(crate) static NEG: Spec =
     Spec::new("neg", Rule::Common, |k, x| k.neg(x[0])).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |_, g| one(g.neg()));
 
-static POSITIVE: Spec = Spec::new("positive", Rule::Common, |_, x| x[0]).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |_, g| one(Ok(g.clone())));
+static POSITIVE: Spec =
+    Spec::new("positive", Rule::Common, |_, x| x[0]).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |_, g| one(Ok(g.clone())));
 
 static ABS: Spec = Spec::new("abs", Rule::Common, |k, x| if k.dtype(x[0]) == DType::Bool { x[0] } else { k.abs(x[0]) })
     .vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.sign()?)));
@@ -45,8 +46,8 @@ static ABS: Spec = Spec::new("abs", Rule::Common, |k, x| if k.dtype(x[0]) == DTy
 static SIGN: Spec =
     Spec::new("sign", Rule::Common, |k, x| if k.dtype(x[0]) == DType::Bool { x[0] } else { k.sign(x[0]) }).vjp(Reads::NONE, |_, g| flat(g));
 
-static SQUARE: Spec = Spec::new("square", Rule::Common, |k, x| k.mul(x[0], x[0]))
-    .vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.mul(2.0)?)));
+static SQUARE: Spec =
+    Spec::new("square", Rule::Common, |k, x| k.mul(x[0], x[0])).vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.mul(2.0)?)));
 
 /// `a + value * b * c`.
 static ADDCMUL: Spec = Spec::new("addcmul", Rule::Common, |k, x| {
@@ -111,7 +112,10 @@ fn scaled<'a>(a: &'a Args, plain: &'static Spec, scaled: &'static Spec) -> Chose
         Operand::Scalar(s) => s.is_integral(),
     };
     if !alpha.is_integral() && integral(x) && integral(y) {
-        return Err(Error::runtime(format!("{}: For integral input tensors, argument alpha must not be a floating point number.", plain.name)));
+        return Err(Error::runtime(format!(
+            "{}: For integral input tensors, argument alpha must not be a floating point number.",
+            plain.name
+        )));
     }
     Ok((scaled, smallvec![x, y, Operand::Scalar(alpha)]))
 }
@@ -135,7 +139,9 @@ pub(super) static OPS: &[Op] = &[
         .doc("`self - alpha * other`, element by element. bool is refused: use `^` or `logical_xor`.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3), alpha=2", "T(2,3), 2"])
         .reference(|x| x[0] - x.get(2).unwrap_or(&1.0) * x[1]),
-    choose("subtract(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |a| scaled(a, &SUB, &SUB_SCALED)).doc("Alias of `sub`.").samples(&["T(2,3), T(3)"]),
+    choose("subtract(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |a| scaled(a, &SUB, &SUB_SCALED))
+        .doc("Alias of `sub`.")
+        .samples(&["T(2,3), T(3)"]),
     choose("rsub(Tensor self, Tensor other, Scalar alpha=1) -> Tensor", swapped)
         .doc("`other - alpha * self`, element by element.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), 2"])
@@ -146,13 +152,19 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(2,1)", "T(2,3), 2"])
         .reference(|x| x[0] * x[1]),
     pointwise("multiply(Tensor self, Tensor other) -> Tensor", &MUL).doc("Alias of `mul`.").samples(&["T(2,3), T(3)"]),
-    pointwise("neg(Tensor self) -> Tensor", &NEG).doc("`-self`, element by element. bool is refused: use `~`.").samples(&["T(2,3)"]).reference(|x| -x[0]),
+    pointwise("neg(Tensor self) -> Tensor", &NEG)
+        .doc("`-self`, element by element. bool is refused: use `~`.")
+        .samples(&["T(2,3)"])
+        .reference(|x| -x[0]),
     pointwise("negative(Tensor self) -> Tensor", &NEG).doc("Alias of `neg`.").samples(&["T(2,3)"]),
     pointwise("positive(Tensor self) -> Tensor", &POSITIVE).doc("`self`.").samples(&["T(2,3)"]).without_inplace().without_out(),
     pointwise("abs(Tensor self) -> Tensor", &ABS).doc("Magnitude, element by element.").samples(&["T(2,3)"]).reference(|x| x[0].abs()),
     pointwise("absolute(Tensor self) -> Tensor", &ABS).doc("Alias of `abs`.").samples(&["T(2,3)"]),
     pointwise("sign(Tensor self) -> Tensor", &SIGN).doc("-1, 0 or 1 by the sign, element by element; NaN stays NaN.").samples(&["T(2,3)"]),
-    pointwise("square(Tensor self) -> Tensor", &SQUARE).doc("`self * self`, element by element.").samples(&["T(2,3)"]).reference(|x| x[0] * x[0]),
+    pointwise("square(Tensor self) -> Tensor", &SQUARE)
+        .doc("`self * self`, element by element.")
+        .samples(&["T(2,3)"])
+        .reference(|x| x[0] * x[0]),
     pointwise("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", &ADDCMUL)
         .doc("`self + value * tensor1 * tensor2`, element by element.")
         .samples(&["T(2,3), T(2,3), T(3)", "T(2,3), T(2,3), T(2,3), value=2"])

@@ -15,25 +15,27 @@ pub(crate) static DIV: Spec = Spec::new("div", Rule::Float, |k, x| k.div(x[0], x
 });
 
 /// Floor division is constant almost everywhere.
-static DIV_FLOOR: Spec = Spec::new("div", Rule::Common, |k, x| k.floor_div(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |cx, g| {
-    Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?])
-});
+static DIV_FLOOR: Spec = Spec::new("div", Rule::Common, |k, x| k.floor_div(x[0], x[1]))
+    .refuses(|d| d == DType::Bool)
+    .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 
-static DIV_TRUNC: Spec = Spec::new("div", Rule::Common, |k, x| k.trunc_div(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |cx, g| {
-    Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?])
-});
+static DIV_TRUNC: Spec = Spec::new("div", Rule::Common, |k, x| k.trunc_div(x[0], x[1]))
+    .refuses(|d| d == DType::Bool)
+    .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 
 static FLOOR_DIVIDE: Spec = Spec::new("floor_divide", Rule::Common, |k, x| k.floor_div(x[0], x[1])).refuses(|d| d == DType::Bool);
 
-static REMAINDER: Spec = Spec::new("remainder", Rule::Common, |k, x| k.rem(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::inputs(0b11), |cx, g| {
-    let second = || g.neg()?.mul(&call(&DIV_FLOOR, &[(&cx.operand(0)?).into(), (&cx.operand(1)?).into()])?);
-    Ok(smallvec![cx.when(0, || Ok(g.clone()))?, cx.when(1, second)?])
-});
+static REMAINDER: Spec =
+    Spec::new("remainder", Rule::Common, |k, x| k.rem(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::inputs(0b11), |cx, g| {
+        let second = || g.neg()?.mul(&call(&DIV_FLOOR, &[(&cx.operand(0)?).into(), (&cx.operand(1)?).into()])?);
+        Ok(smallvec![cx.when(0, || Ok(g.clone()))?, cx.when(1, second)?])
+    });
 
-static FMOD: Spec = Spec::new("fmod", Rule::Common, |k, x| k.fmod(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::inputs(0b11), |cx, g| {
-    let second = || g.neg()?.mul(&call(&DIV_TRUNC, &[(&cx.operand(0)?).into(), (&cx.operand(1)?).into()])?);
-    Ok(smallvec![cx.when(0, || Ok(g.clone()))?, cx.when(1, second)?])
-});
+static FMOD: Spec =
+    Spec::new("fmod", Rule::Common, |k, x| k.fmod(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::inputs(0b11), |cx, g| {
+        let second = || g.neg()?.mul(&call(&DIV_TRUNC, &[(&cx.operand(0)?).into(), (&cx.operand(1)?).into()])?);
+        Ok(smallvec![cx.when(0, || Ok(g.clone()))?, cx.when(1, second)?])
+    });
 
 static RECIPROCAL: Spec = Spec::new("reciprocal", Rule::Float, |k, x| k.reciprocal(x[0]))
     .vjp(Reads::OUTPUT, |cx, g| one(cx.output().and_then(|y| g.neg()?.mul(&y.mul(&y)?))));

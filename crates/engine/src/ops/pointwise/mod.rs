@@ -18,7 +18,9 @@ mod rounding;
 mod select;
 mod trigonometric;
 
+pub(crate) use copy::fill_with;
 pub use copy::{copy_into, expandable};
+pub(crate) use power::power_of;
 pub use program::{FusedOp, Link, fuse};
 
 use super::{OutSpec, Primitive, Reads};
@@ -33,8 +35,19 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] =
-    &[arithmetic::OPS, division::OPS, power::OPS, exponential::OPS, trigonometric::OPS, rounding::OPS, compare::OPS, bitwise::OPS, activation::OPS, gelu::OPS, select::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] = &[
+    arithmetic::OPS,
+    division::OPS,
+    power::OPS,
+    exponential::OPS,
+    trigonometric::OPS,
+    rounding::OPS,
+    compare::OPS,
+    bitwise::OPS,
+    activation::OPS,
+    gelu::OPS,
+    select::OPS,
+];
 
 /// In which dtype a pointwise operation computes and what it gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -246,7 +259,9 @@ impl Pointwise {
     /// The numbers as the program's parameters. Those that are compared are rounded like the tensors they are compared with.
     fn params(&self, compute: DType) -> SmallVec<[Scalar; 3]> {
         let exact = !(self.spec.rule == Rule::Compare && compute.is_reduced_float());
-        let round = |s: Scalar| if exact { s } else { crate::with_element!(compute, T => <T as crate::tensor::Element>::from_scalar(s).to_scalar()) };
+        let round = |s: Scalar| {
+            if exact { s } else { crate::with_element!(compute, T => <T as crate::tensor::Element>::from_scalar(s).to_scalar()) }
+        };
         use crate::tensor::Element;
         self.scalars.iter().flatten().map(|&s| round(s)).collect()
     }
@@ -381,6 +396,14 @@ pub unsafe fn call_out(spec: &'static Spec, operands: &[Operand], out: &Tensor) 
     unsafe { bind_out(&Pointwise::new(spec, operands), &inputs, &[out]) }
 }
 
+/// The number that an operand is; 0 for a tensor.
+pub(crate) fn scalar_of(a: &Arg) -> Scalar {
+    match a {
+        Arg::Scalar(s) => *s,
+        Arg::Tensor(_) => Scalar::Int(0),
+    }
+}
+
 /// The gradients of an operation with one operand.
 pub(crate) fn one(grad: Result<Tensor>) -> Result<Grads> {
     Ok(smallvec::smallvec![Some(grad?)])
@@ -399,4 +422,3 @@ impl Tensor {
         Ok(t)
     }
 }
-

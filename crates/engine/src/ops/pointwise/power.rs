@@ -2,17 +2,22 @@
 
 use super::{Arg, Operand, Rule, Spec, call, one};
 use crate::Tensor;
-use crate::ops::table::{Args, Op, choose, pointwise};
 use crate::ops::Reads;
+use crate::ops::table::{Args, Op, choose, pointwise};
 use flambeau_base::{DType, Error, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 
-static POW: Spec = Spec::new("pow", Rule::Common, |k, x| k.pow(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::both(0b11, 1), |cx, g| {
-    Ok(smallvec![cx.when(0, || base_gradient(g, &cx.tensor(0)?, &cx.operand(1)?))?, cx.when(1, || exponent_gradient(g, &cx.operand(0)?, &cx.output()?))?])
-});
+static POW: Spec =
+    Spec::new("pow", Rule::Common, |k, x| k.pow(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::both(0b11, 1), |cx, g| {
+        Ok(smallvec![
+            cx.when(0, || base_gradient(g, &cx.tensor(0)?, &cx.operand(1)?))?,
+            cx.when(1, || exponent_gradient(g, &cx.operand(0)?, &cx.output()?))?
+        ])
+    });
 
 /// The square is exact in every dtype and needs no logarithm.
-static POW_2: Spec = Spec::new("pow", Rule::Common, |k, x| k.mul(x[0], x[0])).vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.mul(2.0)?)));
+static POW_2: Spec =
+    Spec::new("pow", Rule::Common, |k, x| k.mul(x[0], x[0])).vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.mul(2.0)?)));
 
 /// `e * x^(e - 1) * g`; 0 where the exponent is 0, whatever the base.
 fn base_gradient(g: &Tensor, x: &Tensor, e: &Arg) -> Result<Tensor> {
@@ -48,6 +53,11 @@ pub(crate) static SQRT: Spec =
 pub(crate) static RSQRT: Spec = Spec::new("rsqrt", Rule::Float, |k, x| k.rsqrt(x[0]))
     .vjp(Reads::OUTPUT, |cx, g| one(cx.output().and_then(|y| g.mul(&y.mul(&y)?.mul(&y)?)?.mul(-0.5))));
 
+/// `base` to the power of each element.
+pub(crate) fn power_of(base: f64, exponents: &Tensor) -> Result<Tensor> {
+    call(&POW, &[base.into(), exponents.into()])
+}
+
 fn exponent(a: &Args) -> Result<(&'static Spec, SmallVec<[Operand<'_>; 3]>)> {
     let (x, e) = (a.operand(0)?, a.operand(1)?);
     if let Operand::Scalar(s) = e {
@@ -67,8 +77,16 @@ pub(super) static OPS: &[Op] = &[
         .doc("`self` to the power of `exponent`, element by element. Integers to negative powers are refused.")
         .samples(&["T(2,3; 0.5..2), T(2,3)", "T(2,3; 0.5..2), T(3)", "T(2,3; 0.5..2), 3", "T(2,3), 2", "2.5, T(2,3)"])
         .reference(|x| x[0].powf(x[1])),
-    pointwise("sqrt(Tensor self) -> Tensor", &SQRT).doc("Square root, element by element; NaN below zero.").samples(&["T(2,3)"]).domain(0.25, 4.0).reference(|x| x[0].sqrt()),
-    pointwise("rsqrt(Tensor self) -> Tensor", &RSQRT).doc("`1 / sqrt(self)`, element by element.").samples(&["T(2,3)"]).domain(0.25, 4.0).reference(|x| 1.0 / x[0].sqrt()),
+    pointwise("sqrt(Tensor self) -> Tensor", &SQRT)
+        .doc("Square root, element by element; NaN below zero.")
+        .samples(&["T(2,3)"])
+        .domain(0.25, 4.0)
+        .reference(|x| x[0].sqrt()),
+    pointwise("rsqrt(Tensor self) -> Tensor", &RSQRT)
+        .doc("`1 / sqrt(self)`, element by element.")
+        .samples(&["T(2,3)"])
+        .domain(0.25, 4.0)
+        .reference(|x| 1.0 / x[0].sqrt()),
 ];
 
 impl Tensor {

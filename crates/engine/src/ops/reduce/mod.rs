@@ -158,7 +158,10 @@ impl Primitive for Reduction {
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
         let t = inputs[0];
         let layout = Layout::contiguous(&self.kept_sizes(t.shape()))?;
-        Ok((self.spec.results)(self.dtype.unwrap_or(t.dtype())).into_iter().map(|dtype| OutSpec { layout: layout.clone(), dtype }).collect())
+        Ok((self.spec.results)(self.dtype.unwrap_or(t.dtype()))
+            .into_iter()
+            .map(|dtype| OutSpec { layout: layout.clone(), dtype })
+            .collect())
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
@@ -193,7 +196,10 @@ impl Primitive for Reduction {
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
-        let rule = self.spec.vjp.ok_or_else(|| flambeau_base::Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
+        let rule = self
+            .spec
+            .vjp
+            .ok_or_else(|| flambeau_base::Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
         Ok(smallvec![rule(&ReduceCx { cx, op: self }, grads)?])
     }
 

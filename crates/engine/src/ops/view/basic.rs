@@ -132,9 +132,9 @@ pub fn infer_size(op: &str, sizes: &[i64], n: usize) -> Result<Dims> {
     }
     let known = numel(&out)?;
     match free {
-        Some(_) if known == 0 => {
-            Err(Error::runtime(format!("{op}: cannot reshape tensor of {n} elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous")))
-        }
+        Some(_) if known == 0 => Err(Error::runtime(format!(
+            "{op}: cannot reshape tensor of {n} elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
+        ))),
         Some(i) if n % known == 0 => {
             out[i] = n / known;
             Ok(out)

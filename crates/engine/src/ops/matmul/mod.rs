@@ -1,0 +1,13 @@
+//! Products of matrices and what is made of them.
+
+mod linear;
+mod product;
+mod rows;
+
+pub use linear::Linear;
+pub use product::Product;
+
+use super::table::Op;
+
+/// The files of this family, each with its rows.
+pub(super) static FAMILIES: &[&[Op]] = &[rows::OPS, linear::OPS];
