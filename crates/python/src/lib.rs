@@ -3,6 +3,8 @@
 //! A client of the engine's public interface. [`tensor_type`] makes the tensor type, [`table`] puts the
 //! operations on it and into the modules, [`parse`] reads their arguments after the operations' signatures.
 
+#![allow(non_snake_case, reason = "the module has the name that PyTorch gives it")]
+
 mod attributes;
 mod autograd;
 mod convert;
@@ -79,6 +81,6 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
 /// `flambeau._C`.
 #[pymodule]
 #[pyo3(name = "_C")]
-fn module(m: &Bound<'_, PyModule>) -> PyResult<()> {
+fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::shielded(|| fill(m))
 }

@@ -226,7 +226,7 @@ fn make_subclass(class: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>, requires_gra
     wrap_as(class.py(), t, class.as_ptr().cast())
 }
 
-unsafe extern "C" fn static_make_subclass(_: Ptr, args: *const Ptr, n: ffi::Py_ssize_t) -> Ptr {
+unsafe extern "C" fn static_make_subclass(_: Ptr, args: *mut Ptr, n: ffi::Py_ssize_t) -> Ptr {
     guard(|py| {
         // SAFETY: the interpreter gives as many arguments as it says.
         let args = if n == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(args, n as usize) } };

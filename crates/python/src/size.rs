@@ -58,7 +58,7 @@ unsafe extern "C" fn concat(a: Ptr, b: Ptr) -> Ptr {
         // SAFETY: the slot is called with an object.
         let b = unsafe { Bound::ref_from_ptr(py, &b) };
         let b = b.cast::<PyTuple>().map_err(|_| type_error(format!("can only concatenate tuple (not {}) to torch.Size", type_name(b))))?;
-        retyped(py, &PyTuple::new(py, a.iter().chain(b.iter()))?)
+        retyped(py, &PyTuple::new(py, a.iter().chain(b.iter()).collect::<Vec<_>>())?)
     })
 }
 

@@ -20,11 +20,6 @@ pub fn function(name: &str) -> Ret<&'static Function> {
     found.ok_or_else(|| Raised(pyo3::exceptions::PyNotImplementedError::new_err(format!("flambeau has no operation '{name}' yet"))))
 }
 
-/// The function of a name, where the table has one.
-pub fn find(name: &str) -> Option<&'static Function> {
-    FUNCTIONS.get().and_then(|f| f.get(name)).copied()
-}
-
 fn leak(name: String, module: &'static str, rows: &[&'static Row], shape: Shape) -> &'static Function {
     let forms = rows.iter().map(|r| Form::new(r)).collect();
     Box::leak(Box::new(Function { name, module, forms, shape }))

@@ -211,7 +211,12 @@ unsafe extern "C" fn clear(obj: Ptr) -> c_int {
 unsafe extern "C" fn new(class: *mut ffi::PyTypeObject, args: Ptr, kwargs: Ptr) -> Ptr {
     guard(|py| {
         // SAFETY: the interpreter gives a tuple, and a dictionary or null.
-        let (args, kwargs) = unsafe { (Bound::from_borrowed_ptr(py, args), Bound::from_borrowed_ptr_or_opt(py, kwargs)) };
+        let (args, kwargs) = unsafe {
+            (
+                Bound::from_borrowed_ptr(py, args).cast_into_unchecked(),
+                Bound::from_borrowed_ptr_or_opt(py, kwargs).map(|k| k.cast_into_unchecked()),
+            )
+        };
         let tensor = crate::data::legacy_new(py, &args, kwargs.as_ref())?;
         // A tensor given to the constructor is aliased there, so this one has no object yet.
         wrap_as(py, tensor, class)
