@@ -1,6 +1,5 @@
 //! Backward and the gradient modes.
 
-use crate::convert::tuple_ptr;
 use crate::error::*;
 use crate::tensor_type::*;
 use flambeau_engine::Tensor;
@@ -51,13 +50,6 @@ pub fn autograd_backward<'py>(
     })
 }
 
-/// `tensor.backward()` without arguments: one call from Python's method.
-#[pyfunction]
-#[pyo3(name = "_backward_simple")]
-fn backward_simple(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-    shielded(|| Ok(expect_tensor(tensor)?.clone().backward()?))
-}
-
 /// Whether operations are recorded in this thread.
 #[pyfunction]
 fn is_grad_enabled() -> bool {
@@ -82,25 +74,13 @@ fn _set_inference_mode(mode: bool) {
     engine::set_inference(mode);
 }
 
-/// Several tensors as a tuple (used by the package's tests of identity).
-#[pyfunction]
-fn _identity(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-    shielded(|| {
-        let ptr = tuple_ptr(py, tensors_of(tensors)?.into_iter())?;
-        // SAFETY: an owned reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, ptr) }.unbind())
-    })
-}
-
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(autograd_backward, m)?)?;
-    m.add_function(wrap_pyfunction!(backward_simple, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_inference_mode, m)?)?;
-    m.add_function(wrap_pyfunction!(_identity, m)?)?;
     m.add_function(wrap_pyfunction!(crate::function::function_attach, m)?)?;
     m.add_class::<crate::function::FunctionNode>()?;
     m.add_class::<crate::node::NodeObject>()?;

@@ -9,12 +9,16 @@ mod attributes;
 mod autograd;
 mod convert;
 mod data;
+mod dlpack;
 mod dtype;
 mod error;
+mod files;
 mod front;
 mod function;
 mod hooks;
+mod index;
 mod methods;
+mod misc;
 mod node;
 mod numpy;
 mod objects;
@@ -39,6 +43,8 @@ use flambeau_cpu as _;
 /// The tensor type with its operators, attributes and methods.
 fn make_tensor_type(py: Python<'_>) -> Ret<()> {
     let mut slots = operators::slots();
+    slots.push(ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: index::get as *mut _ });
+    slots.push(ffi::PyType_Slot { slot: ffi::Py_mp_ass_subscript, pfunc: index::set as *mut _ });
     slots.push(ffi::PyType_Slot { slot: ffi::Py_tp_getset, pfunc: attributes::getset() });
     slots.push(ffi::PyType_Slot { slot: ffi::Py_tp_methods, pfunc: methods::methods() });
     tensor_type::make_type(py, slots)
@@ -75,6 +81,10 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     m.add_function(wrap_pyfunction!(data::as_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(data::tensor_from_storage, m)?)?;
     m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;
+    m.add_function(wrap_pyfunction!(dlpack::to_dlpack, m)?)?;
+    m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
+    files::register(m)?;
+    misc::register(m)?;
     Ok(())
 }
 

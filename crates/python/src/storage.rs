@@ -104,7 +104,7 @@ impl StorageObject {
     }
 
     /// A copy of the bytes.
-    fn _bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    fn _to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         shielded(|| Ok(PyBytes::new(py, &self.bytes()?.to_vec::<u8>()?)))
     }
 
@@ -153,7 +153,7 @@ impl StorageObject {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((slf.get_type().into_any(), (slf.get()._bytes(slf.py())?,)))
+        Ok((slf.get_type().into_any(), (slf.get()._to_bytes(slf.py())?,)))
     }
 
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
