@@ -30,7 +30,8 @@ fn open(source: &Bound<'_, PyAny>) -> Ret<(PtFile<Source>, Option<PathBuf>)> {
         let reader: Source = Box::new(BufReader::new(file));
         return Ok((PtFile::new(reader).map_err(|e| e.context(path.display()))?, Some(path)));
     }
-    let bytes: Vec<u8> = source.call_method0("read")?.cast_into::<PyBytes>()?.as_bytes().to_vec();
+    let read = source.call_method0("read")?;
+    let bytes = read.cast::<PyBytes>()?.as_bytes().to_vec();
     let reader: Source = Box::new(Cursor::new(bytes));
     Ok((PtFile::new(reader)?, None))
 }
