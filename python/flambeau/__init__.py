@@ -14,7 +14,8 @@ from ._tensor import Tensor
 from .version import __version__
 
 _LAZY_MODULES = frozenset((
-    "autograd", "backends", "cuda", "nn", "optim", "random", "serialization", "testing", "utils", "version",
+    "autograd", "backends", "cuda", "linalg", "nn", "optim", "random", "serialization", "special", "testing", "utils",
+    "version",
 ))  # fmt: skip
 _LAZY_NAMES = {
     "install_as_torch": "_install",
