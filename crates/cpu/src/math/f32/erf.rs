@@ -55,3 +55,9 @@ pub(super) fn exp_neg_product(a: f32, b: f32, epsilon: f32) -> Wide {
     let product = a * b;
     exp_parts_wide(-product, epsilon - fma(a, b, -product))
 }
+
+/// Inverse of [`erf`]: infinite at -1 and 1, NaN outside.
+#[inline(always)]
+pub fn erfinv(x: f32) -> f32 {
+    crate::math::f64::erfinv_steps(x as f64, 1) as f32
+}

@@ -58,3 +58,29 @@ pub(super) fn exp_neg_product(a: f64, b: f64, epsilon: f64) -> Wide {
     let product = a * b;
     exp_parts_wide(-product, epsilon - fma(a, b, -product))
 }
+
+/// Inverse of [`erf`]: infinite at -1 and 1, NaN outside.
+#[inline(always)]
+pub fn erfinv(x: f64) -> f64 {
+    erfinv_steps(x, 2)
+}
+
+/// Winitzki's closed form (2008; good to 2e-3), then so many of Halley's steps, each of which triples the digits.
+#[inline(always)]
+pub(in crate::math) fn erfinv_steps(x: f64, steps: usize) -> f64 {
+    const A: f64 = 0.147;
+    let a = x.abs();
+    // 1 - a is exact from a half on.
+    let rest = 1.0 - a;
+    let l = if a < 0.5 { super::log1p(-a * a) } else { super::log(rest * (1.0 + a)) };
+    let c = 2.0 / (std::f64::consts::PI * A) + 0.5 * l;
+    let mut y = (-l / A / ((c * c - l / A).sqrt() + c)).sqrt();
+    for _ in 0..steps {
+        let error = if a < 0.5 { erf(y) - a } else { rest - erfc(y) };
+        let u = error / (std::f64::consts::FRAC_2_SQRT_PI * super::exp(-y * y));
+        y -= u / (1.0 + y * u);
+    }
+    let y = if a == 1.0 { f64::INFINITY } else { y };
+    let y = if a == 0.0 { 0.0 } else { y };
+    y.copysign(x)
+}

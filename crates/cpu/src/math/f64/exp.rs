@@ -198,3 +198,10 @@ fn exp_neg_abs(x: f64) -> Wide {
     let a = -x.abs();
     exp_parts_wide(if a < -760.0 { -760.0 } else { a }, 0.0)
 }
+
+/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)).
+#[inline(always)]
+pub fn silu_derivative(x: f64) -> f64 {
+    let t = clamp(x, -760.0, 760.0);
+    sigmoid(t) * fma(t, sigmoid(-t), 1.0)
+}
