@@ -8,10 +8,7 @@ use std::ops::Range;
 
 use super::kernel::{Finish, Left};
 use super::table::{Kernels, MAX_ROWS, MAX_VECTORS, Table};
-use super::{
-    BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, Shared, batch_item, batch_len, scratch,
-    vecmat,
-};
+use super::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, Shared, batch_item, batch_len, scratch, vecmat};
 use crate::pool;
 
 /// The longest block of k.
@@ -28,11 +25,7 @@ const PARALLEL: f64 = 1.0e6;
 
 /// The length of the blocks of k, from k alone.
 fn k_block(k: usize) -> usize {
-    if k <= MAX_K_BLOCK {
-        k
-    } else {
-        k.div_ceil(k.div_ceil(MAX_K_BLOCK)).next_multiple_of(8)
-    }
+    if k <= MAX_K_BLOCK { k } else { k.div_ceil(k.div_ceil(MAX_K_BLOCK)).next_multiple_of(8) }
 }
 
 /// A product with columns of the result adjacent wherever that can be, and how it is to be read.
@@ -60,10 +53,7 @@ impl<S: Kernels> Copy for Plan<S> {}
 /// # Safety
 ///
 /// As for [`super::gemm_batched`].
-pub(super) unsafe fn run<S: Kernels + GemmElement<Alpha = S::Sum>>(
-    product: &Gemm<S>,
-    batch: &[BatchAxis],
-) {
+pub(super) unsafe fn run<S: Kernels + GemmElement<Alpha = S::Sum>>(product: &Gemm<S>, batch: &[BatchAxis]) {
     if product.m == 0 || product.n == 0 {
         return;
     }
@@ -89,12 +79,9 @@ pub(super) unsafe fn run<S: Kernels + GemmElement<Alpha = S::Sum>>(
             return;
         }
         let operations = 2.0 * product.m as f64 * product.n as f64 * product.k.max(1) as f64;
-        if operations * (count as f64) < PARALLEL || pool::num_threads() == 1 || pool::in_parallel()
-        {
+        if operations * (count as f64) < PARALLEL || pool::num_threads() == 1 || pool::in_parallel() {
             for index in 0..count {
-                first
-                    .at(&batch_item(&product, batch, index))
-                    .run_task(0..first.m, 0..first.n);
+                first.at(&batch_item(&product, batch, index)).run_task(0..first.m, 0..first.n);
             }
             return;
         }
@@ -107,8 +94,7 @@ pub(super) unsafe fn run<S: Kernels + GemmElement<Alpha = S::Sum>>(
 fn fold<T: GemmElement>(product: &mut Gemm<T>, axis: &BatchAxis) -> bool {
     let rows = product.m as isize;
     let continues = axis.b == 0 && axis.a == rows * product.a.row && axis.c == rows * product.c.row;
-    let folds =
-        axis.len == 1 || (axis.len > 1 && continues && !matches!(product.bias, Bias::Rows(_)));
+    let folds = axis.len == 1 || (axis.len > 1 && continues && !matches!(product.bias, Bias::Rows(_)));
     if folds {
         product.m *= axis.len;
     }
@@ -137,11 +123,7 @@ unsafe fn run_parallel<S: Kernels + GemmElement<Alpha = S::Sum>>(
             let part_rows = part_of(first.m, rows, down, part / across);
             let part_columns = part_of(first.n, columns, across, part % across);
             // SAFETY: each part of each result is one task, and the caller promises the rest.
-            unsafe {
-                first
-                    .at(&batch_item(product, batch, index))
-                    .run_task(part_rows, part_columns)
-            }
+            unsafe { first.at(&batch_item(product, batch, index)).run_task(part_rows, part_columns) }
         }
     });
 }
@@ -158,30 +140,9 @@ impl<S: Kernels> Plan<S> {
     where
         S: GemmElement<Alpha = S::Sum>,
     {
-        let Gemm {
-            m,
-            n,
-            k,
-            a,
-            b,
-            c,
-            alpha,
-            accumulate,
-            bias,
-        } = *product;
+        let Gemm { m, n, k, a, b, c, alpha, accumulate, bias } = *product;
         let alpha = (alpha != S::ONE).then_some(alpha);
-        let mut plan = Plan {
-            m,
-            n,
-            k,
-            a,
-            b,
-            c,
-            alpha,
-            accumulate,
-            bias,
-            table,
-        };
+        let mut plan = Plan { m, n, k, a, b, c, alpha, accumulate, bias, table };
         if n == 1 || (m != 1 && c.column != 1 && c.row == 1) {
             plan.transpose();
         }
@@ -190,18 +151,10 @@ impl<S: Kernels> Plan<S> {
 
     /// Turns the product into that of the transposed operands in reversed order.
     fn transpose(&mut self) {
-        let flip = |x: Matrix<S>| Matrix {
-            ptr: x.ptr,
-            row: x.column,
-            column: x.row,
-        };
+        let flip = |x: Matrix<S>| Matrix { ptr: x.ptr, row: x.column, column: x.row };
         (self.m, self.n) = (self.n, self.m);
         (self.a, self.b) = (flip(self.b), flip(self.a));
-        self.c = MatrixMut {
-            ptr: self.c.ptr,
-            row: self.c.column,
-            column: self.c.row,
-        };
+        self.c = MatrixMut { ptr: self.c.ptr, row: self.c.column, column: self.c.row };
         self.bias = match self.bias {
             Bias::None => Bias::None,
             Bias::Columns(bias) => Bias::Rows(bias),
@@ -228,16 +181,12 @@ impl<S: Kernels> Plan<S> {
             return false;
         }
         let bytes = self.a.row.unsigned_abs() * size_of::<S>();
-        columns <= 2 * self.table.columns()
-            || (self.a.column == 1 && columns <= 512 && !bytes.is_multiple_of(1024))
+        columns <= 2 * self.table.columns() || (self.a.column == 1 && columns <= 512 && !bytes.is_multiple_of(1024))
     }
 
     /// Whether the tiles of a panel read the right operand where it lies.
     fn right_in_place(&self, rows: usize, width: usize) -> bool {
-        S::SUMS_ITSELF
-            && self.b.column == 1
-            && width.is_multiple_of(self.table.lanes)
-            && rows <= 4 * self.table.rows()
+        S::SUMS_ITSELF && self.b.column == 1 && width.is_multiple_of(self.table.lanes) && rows <= 4 * self.table.rows()
     }
 
     /// Into how many parts the rows and the columns are cut: the grid with the least estimated time.
@@ -248,10 +197,7 @@ impl<S: Kernels> Plan<S> {
         // Packing a number costs about as much as this many multiply-adds with it.
         const PACKING: f64 = 10.0;
         let table = self.table;
-        let (tall, wide) = (
-            self.m.div_ceil(table.rows()),
-            self.n.div_ceil(table.columns()),
-        );
+        let (tall, wide) = (self.m.div_ceil(table.rows()), self.n.div_ceil(table.columns()));
         let most = (4 * threads).div_ceil(count);
         let mut best = (f64::INFINITY, (1, 1));
         for down in 1..=most.min(tall) {
@@ -259,11 +205,7 @@ impl<S: Kernels> Plan<S> {
                 let tasks = count * down * across;
                 let rows = (tall.div_ceil(down) * table.rows()) as f64;
                 let columns = tall_columns(wide, across, table.columns());
-                let left = if self.left_in_place(columns as usize) {
-                    0.0
-                } else {
-                    PACKING
-                };
+                let left = if self.left_in_place(columns as usize) { 0.0 } else { PACKING };
                 let each = rows * columns + left * rows + PACKING * columns;
                 // A few tasks more than threads even out what else goes on in the machine.
                 let evenness = 1.0 + 0.05 * threads as f64 / tasks as f64;
@@ -292,45 +234,28 @@ impl<S: Kernels> Plan<S> {
         let tiles = rows.len().div_ceil(table.rows());
         let block_tiles = tiles.div_ceil(tiles.div_ceil((table.block_bytes / tile_bytes).max(1)));
         let block_rows = block_tiles * table.rows();
-        let strip = if buffered {
-            BUFFERED_COLUMNS.min(columns.len())
-        } else {
-            columns.len()
-        };
+        let strip = if buffered { BUFFERED_COLUMNS.min(columns.len()) } else { columns.len() };
         let buffer_row = strip.next_multiple_of(table.lanes);
-        let packed_bytes = if in_place {
-            0
-        } else {
-            block_tiles * tile_bytes
-        };
-        let buffer_bytes = if buffered {
-            block_rows * buffer_row * size_of::<S::Sum>()
-        } else {
-            0
-        };
-        scratch::with(
-            packed_bytes.next_multiple_of(64) + buffer_bytes,
-            |scratch| {
-                let packed = (!in_place).then_some(scratch.cast::<S::Sum>());
-                let buffer = scratch
-                    .wrapping_add(packed_bytes.next_multiple_of(64))
-                    .cast::<S::Sum>();
-                for first_column in columns.clone().step_by(strip) {
-                    let columns = first_column..(first_column + strip).min(columns.end);
-                    for first_row in rows.clone().step_by(block_rows) {
-                        let block = Block {
-                            rows: first_row..(first_row + block_rows).min(rows.end),
-                            columns: columns.clone(),
-                            packed,
-                            step,
-                            buffer: buffered.then_some((buffer, buffer_row as isize)),
-                        };
-                        // SAFETY: the block is a part of the task; its memory is as large as computed above.
-                        unsafe { self.run_block(&block, k_block) }
-                    }
+        let packed_bytes = if in_place { 0 } else { block_tiles * tile_bytes };
+        let buffer_bytes = if buffered { block_rows * buffer_row * size_of::<S::Sum>() } else { 0 };
+        scratch::with(packed_bytes.next_multiple_of(64) + buffer_bytes, |scratch| {
+            let packed = (!in_place).then_some(scratch.cast::<S::Sum>());
+            let buffer = scratch.wrapping_add(packed_bytes.next_multiple_of(64)).cast::<S::Sum>();
+            for first_column in columns.clone().step_by(strip) {
+                let columns = first_column..(first_column + strip).min(columns.end);
+                for first_row in rows.clone().step_by(block_rows) {
+                    let block = Block {
+                        rows: first_row..(first_row + block_rows).min(rows.end),
+                        columns: columns.clone(),
+                        packed,
+                        step,
+                        buffer: buffered.then_some((buffer, buffer_row as isize)),
+                    };
+                    // SAFETY: the block is a part of the task; its memory is as large as computed above.
+                    unsafe { self.run_block(&block, k_block) }
                 }
-            },
-        );
+            }
+        });
     }
 }
 
@@ -379,14 +304,7 @@ impl<S: Kernels> Plan<S> {
                 }
                 for column in block.columns.clone().step_by(self.table.columns()) {
                     let width = self.table.columns().min(block.columns.end - column);
-                    self.run_panel(
-                        block,
-                        &steps,
-                        column..column + width,
-                        panel,
-                        is_first,
-                        is_last,
-                    );
+                    self.run_panel(block, &steps, column..column + width, panel, is_first, is_last);
                 }
             }
             if is_last {
@@ -406,20 +324,11 @@ impl<S: Kernels> Plan<S> {
         let most = self.table.rows();
         for index in 0..block.rows.len().div_ceil(most) {
             let tile = tile_rows(block.rows.len(), most, index);
-            let from = (block.rows.start + tile.start) as isize * self.a.row
-                + steps.start as isize * self.a.column;
+            let from = (block.rows.start + tile.start) as isize * self.a.row + steps.start as isize * self.a.column;
             // SAFETY: the tile's rows and steps are in the operand, and its place is in the packed block.
             unsafe {
                 let to = packed.add(index * block.step * steps.len());
-                (self.table.pack)(
-                    self.a.ptr.offset(from),
-                    self.a.row,
-                    self.a.column,
-                    tile.len(),
-                    steps.len(),
-                    to,
-                    block.step,
-                );
+                (self.table.pack)(self.a.ptr.offset(from), self.a.row, self.a.column, tile.len(), steps.len(), to, block.step);
             }
         }
     }
@@ -441,23 +350,13 @@ impl<S: Kernels> Plan<S> {
         let table = self.table;
         let width = columns.len();
         let vectors = width.div_ceil(table.lanes);
-        let from = self.b.ptr.wrapping_offset(
-            steps.start as isize * self.b.row + columns.start as isize * self.b.column,
-        );
+        let from = self.b.ptr.wrapping_offset(steps.start as isize * self.b.row + columns.start as isize * self.b.column);
         // SAFETY: the panel holds a whole one; everything else is in the operands and the block.
         unsafe {
             let (b, b_row) = if self.right_in_place(block.rows.len(), width) {
                 (from.cast::<S::Sum>(), self.b.row)
             } else {
-                (table.pack)(
-                    from,
-                    self.b.column,
-                    self.b.row,
-                    width,
-                    steps.len(),
-                    panel,
-                    table.columns(),
-                );
+                (table.pack)(from, self.b.column, self.b.row, width, steps.len(), panel, table.columns());
                 (panel.cast_const(), table.columns() as isize)
             };
             let column_bias = is_last.then(|| self.column_bias(&columns)).flatten();
@@ -467,26 +366,17 @@ impl<S: Kernels> Plan<S> {
                 let left = match block.packed {
                     Some(packed) => {
                         let ptr = packed.add(index * block.step * steps.len()).cast_const();
-                        Left {
-                            ptr,
-                            row: 1,
-                            column: block.step as isize,
-                        }
+                        Left { ptr, row: 1, column: block.step as isize }
                     }
                     None => {
                         let from = row as isize * self.a.row + steps.start as isize * self.a.column;
                         let ptr = self.a.ptr.wrapping_offset(from).cast::<S::Sum>();
-                        Left {
-                            ptr,
-                            row: self.a.row,
-                            column: self.a.column,
-                        }
+                        Left { ptr, row: self.a.row, column: self.a.column }
                     }
                 };
                 let (c, c_row) = match block.buffer {
                     Some((buffer, buffer_row)) => {
-                        let at = tile.start as isize * buffer_row
-                            + (columns.start - block.columns.start) as isize;
+                        let at = tile.start as isize * buffer_row + (columns.start - block.columns.start) as isize;
                         (buffer.offset(at), buffer_row)
                     }
                     None => {
@@ -494,29 +384,14 @@ impl<S: Kernels> Plan<S> {
                         (self.c.ptr.offset(at).cast::<S::Sum>(), self.c.row)
                     }
                 };
-                let row_bias = is_last
-                    .then(|| self.row_bias(row..row + tile.len()))
-                    .flatten();
+                let row_bias = is_last.then(|| self.row_bias(row..row + tile.len())).flatten();
                 let finish = Finish {
                     alpha: self.alpha,
                     accumulate: !is_first || (self.accumulate && block.buffer.is_none()),
-                    column_bias: column_bias
-                        .as_ref()
-                        .map_or(std::ptr::null(), |bias| bias.as_ptr()),
-                    row_bias: row_bias
-                        .as_ref()
-                        .map_or(std::ptr::null(), |bias| bias.as_ptr()),
+                    column_bias: column_bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr()),
+                    row_bias: row_bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr()),
                 };
-                table.tiles[vectors - 1][tile.len() - 1](
-                    steps.len(),
-                    left,
-                    b,
-                    b_row,
-                    c,
-                    c_row,
-                    width,
-                    &finish,
-                );
+                table.tiles[vectors - 1][tile.len() - 1](steps.len(), left, b, b_row, c, c_row, width, &finish);
             }
         }
     }
@@ -605,9 +480,7 @@ unsafe fn run_vector<S: Kernels>(plan: &Plan<S>) {
         }
         scratch::with(plan.k * size_of::<S::Sum>(), |x| {
             let x = x.cast::<S::Sum>();
-            (0..plan.k).for_each(|p| {
-                *x.add(p) = (*plan.a.ptr.offset(p as isize * plan.a.column)).widened()
-            });
+            (0..plan.k).for_each(|p| *x.add(p) = (*plan.a.ptr.offset(p as isize * plan.a.column)).widened());
             run_columns(plan, x);
         });
     }
@@ -629,23 +502,12 @@ unsafe fn run_columns<S: Kernels>(plan: &Plan<S>, x: *const S::Sum) {
             unsafe {
                 let from = plan.b.ptr.offset(first as isize * plan.b.column);
                 if plan.b.row == 1 {
-                    (plan.table.dot_lines)(
-                        from,
-                        plan.b.column,
-                        x,
-                        sums.as_mut_ptr(),
-                        count,
-                        plan.k,
-                    );
+                    (plan.table.dot_lines)(from, plan.b.column, x, sums.as_mut_ptr(), count, plan.k);
                 } else {
                     (plan.table.sum_steps)(from, plan.b.row, x, sums.as_mut_ptr(), count, plan.k);
                 }
                 vecmat::finish(sums, plan.alpha, plan.bias, first);
-                plan.store_row(
-                    sums.as_ptr(),
-                    plan.c.ptr.offset(first as isize * plan.c.column),
-                    count,
-                );
+                plan.store_row(sums.as_ptr(), plan.c.ptr.offset(first as isize * plan.c.column), count);
             }
         }
     });

@@ -48,12 +48,7 @@ pub(super) unsafe fn dot_lines<V: Vector, S: Packed<V>>(
 ///
 /// As for [`dot_lines`], for `N` lines.
 #[inline(always)]
-unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
-    a: *const S,
-    line: isize,
-    x: *const V::Element,
-    k: usize,
-) -> [V::Element; N] {
+unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(a: *const S, line: isize, x: *const V::Element, k: usize) -> [V::Element; N] {
     // SAFETY: as promised.
     unsafe {
         let mut sums = [[V::splat(V::Element::default()); PARTS]; N];
@@ -63,8 +58,7 @@ unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
                 let at = p + part * V::LANES;
                 let x = V::load(x.add(at));
                 for i in 0..N {
-                    sums[i][part] =
-                        S::load(a.offset(i as isize * line).add(at)).mul_add(x, sums[i][part]);
+                    sums[i][part] = S::load(a.offset(i as isize * line).add(at)).mul_add(x, sums[i][part]);
                 }
             }
             p += PARTS * V::LANES;
@@ -73,17 +67,13 @@ unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
             let count = (k - p).min(V::LANES);
             let x = V::load_partial(x.add(p), count);
             for i in 0..N {
-                sums[i][0] = S::load_partial(a.offset(i as isize * line).add(p), count)
-                    .mul_add(x, sums[i][0]);
+                sums[i][0] = S::load_partial(a.offset(i as isize * line).add(p), count).mul_add(x, sums[i][0]);
             }
             p += count;
         }
         let mut totals = [V::Element::default(); N];
         for i in 0..N {
-            totals[i] = sums[i][0]
-                .add(sums[i][1])
-                .add(sums[i][2].add(sums[i][3]))
-                .sum();
+            totals[i] = sums[i][0].add(sums[i][1]).add(sums[i][2].add(sums[i][3])).sum();
         }
         totals
     }
@@ -147,11 +137,7 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
             let mut sum = V::splat(V::Element::default());
             for p in 0..N {
                 let from = a.offset(p as isize * step).add(j);
-                let a = if whole {
-                    S::load(from)
-                } else {
-                    S::load_partial(from, count)
-                };
+                let a = if whole { S::load(from) } else { S::load_partial(from, count) };
                 sum = a.mul_add(factors[p], sum);
             }
             let y = y.add(j);
@@ -170,12 +156,7 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
 /// # Safety
 ///
 /// The bias has a number for each of them, or for the one row.
-pub(super) unsafe fn finish<S: Kernels>(
-    sums: &mut [S::Sum],
-    alpha: Option<S::Sum>,
-    bias: Bias<S>,
-    first: usize,
-) {
+pub(super) unsafe fn finish<S: Kernels>(sums: &mut [S::Sum], alpha: Option<S::Sum>, bias: Bias<S>, first: usize) {
     if let Some(alpha) = alpha {
         sums.iter_mut().for_each(|sum| *sum = S::mul(*sum, alpha));
     }

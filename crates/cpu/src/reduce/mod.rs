@@ -1,3 +1,5 @@
 use flambeau_base::Result;
 use flambeau_engine::backend::Reduce;
-pub unsafe fn reduce(_r: &Reduce) -> Result<()> { Ok(()) }
+pub unsafe fn reduce(_r: &Reduce) -> Result<()> {
+    Ok(())
+}

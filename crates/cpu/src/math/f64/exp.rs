@@ -31,11 +31,7 @@ pub(super) fn exp_parts_wide(x: f64, lo: f64) -> Wide {
     let lost = (1.0 - sum) + r;
     let small = fma(r * r, exp_quotient(r), fma(sum, r_lo, lost));
     let p = sum + small;
-    Wide {
-        p,
-        p_lo: small - (p - sum),
-        n: shifted.to_bits(),
-    }
+    Wide { p, p_lo: small - (p - sum), n: shifted.to_bits() }
 }
 
 /// (p + p_lo) 2^n, n in the low bits.
@@ -89,11 +85,7 @@ fn exp_quotient(r: f64) -> f64 {
 fn scale(p: f64, bits: u64, low: bool) -> f64 {
     const UP: f64 = f64::from_bits((1023 + 512) << 52);
     const DOWN: f64 = f64::from_bits((1023 - 512) << 52);
-    let bias = if low {
-        (1023 + 512) << 52
-    } else {
-        (1023 - 512) << 52
-    };
+    let bias = if low { (1023 + 512) << 52 } else { (1023 - 512) << 52 };
     let rest = if low { DOWN } else { UP };
     p * f64::from_bits((bits << 52).wrapping_add(bias)) * rest
 }
@@ -182,14 +174,7 @@ pub(super) fn gate(x: f64, inverse: Wide) -> f64 {
     let q = fma(residue, w, q);
     // The residue of infinity is NaN, that of -0 may turn its sign.
     let positive = if x < f64::INFINITY { q } else { x };
-    with_sign(
-        if negative {
-            scale_down(q, inverse.n)
-        } else {
-            positive
-        },
-        x,
-    )
+    with_sign(if negative { scale_down(q, inverse.n) } else { positive }, x)
 }
 
 /// e^-|x| in parts.
