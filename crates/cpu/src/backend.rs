@@ -1,10 +1,10 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, nn, optim, reduce, scan};
+use crate::{alloc, exec, index, nn, optim, reduce, scan};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
-use flambeau_engine::backend::{Backend, Matmul, Operand, Reduce, Registered, lacking};
+use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, lacking};
 use flambeau_ir::Program;
 use std::ptr::NonNull;
 
@@ -45,6 +45,22 @@ impl Backend for Cpu {
     unsafe fn reduce(&self, reduce: &Reduce) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { reduce::reduce(reduce) }
+    }
+
+    unsafe fn index(&self, call: &Indexing) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::index(call) }
+    }
+
+    unsafe fn nonzero(
+        &self,
+        sizes: &[usize],
+        tensor: Operand,
+        linear: bool,
+        make: &mut dyn FnMut(usize) -> Result<*mut i64>,
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::nonzero(sizes, tensor, linear, make) }
     }
 
     unsafe fn matmul(&self, call: &Matmul) -> Result<()> {

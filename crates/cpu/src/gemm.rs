@@ -12,12 +12,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `driver.rs` | cuts a product into tasks and blocks |
+//! | `driver.rs` | cuts a product into tasks |
+//! | `block.rs` | computes a task, block by block |
 //! | `vecmat.rs` | one row or one column |
 //! | `kernel.rs`, `vector.rs` | inner loops, and the vectors that they are written in |
 //! | `table.rs` | the inner loops compiled for each instruction set |
 //! | `integer.rs` | integers, with wrapping arithmetic |
 
+mod block;
 mod driver;
 mod integer;
 mod kernel;
@@ -160,15 +162,34 @@ impl<T: GemmElement> Gemm<T> {
     /// unsafe { gemm(&product) };
     /// assert_eq!(c, [19.0, 22.0, 43.0, 50.0]);
     /// ```
-    pub fn contiguous(m: usize, n: usize, k: usize, a: *const T, b: *const T, c: *mut T) -> Gemm<T> {
+    pub fn contiguous(
+        m: usize,
+        n: usize,
+        k: usize,
+        a: *const T,
+        b: *const T,
+        c: *mut T,
+    ) -> Gemm<T> {
         let (wide, deep) = (n as isize, k as isize);
         Gemm {
             m,
             n,
             k,
-            a: Matrix { ptr: a, row: deep, column: 1 },
-            b: Matrix { ptr: b, row: wide, column: 1 },
-            c: MatrixMut { ptr: c, row: wide, column: 1 },
+            a: Matrix {
+                ptr: a,
+                row: deep,
+                column: 1,
+            },
+            b: Matrix {
+                ptr: b,
+                row: wide,
+                column: 1,
+            },
+            c: MatrixMut {
+                ptr: c,
+                row: wide,
+                column: 1,
+            },
             alpha: T::ONE,
             accumulate: false,
             bias: Bias::None,

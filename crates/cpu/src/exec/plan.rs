@@ -172,8 +172,7 @@ impl Builder<'_> {
         }
         let out = self.compute(f, if op.gives_bool() { Class::Bool } else { class }, &args);
         // Constants of narrow floats are not rounded, so what they are part of is.
-        let exact = op.gives_bool()
-            || is_exact(op, dtype.is_float()) && !step.args[..arity].iter().any(|&a| dtype.is_float() && self.is_constant(a));
+        let exact = op.gives_bool() || is_exact(op, dtype.is_float()) && !step.args[..arity].iter().any(|&a| dtype.is_float() && self.is_constant(a));
         Ok(if exact || !self.read[this] { out } else { self.rounded(out, dtype) })
     }
 

@@ -49,6 +49,9 @@ macro_rules! unroll {
     )*};
 }
 
+/// Shorter sums are done before the memory of a tile would have come.
+const PREFETCHED_STEPS: usize = 48;
+
 /// How many steps ahead a tile asks for its operands.
 const AHEAD: isize = 8;
 
@@ -78,12 +81,16 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
     // SAFETY: reads `k` columns of `MR` rows of a and `k` rows of `NV` vectors of b, as promised. The pointers
     // move with wrapping arithmetic, since after the last step they may leave the operand.
     unsafe {
-        prefetch_tile::<V::Element, MR>(c, c_row, columns);
+        if k >= PREFETCHED_STEPS {
+            prefetch_tile::<V::Element, MR>(c, c_row, columns);
+        }
         let zero = V::splat(V::Element::default());
         let mut sums = [[zero; NV]; MR];
         let mut rows = [a.ptr; POINTERS];
         for group in 0..POINTERS {
-            rows[group] = a.ptr.wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row);
+            rows[group] = a
+                .ptr
+                .wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row);
         }
         let mut b = b;
         for _ in 0..k {
@@ -122,7 +129,13 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
             spilled[I] = sums[I];
         });
         for i in 0..MR {
-            finish_row::<V, NV>(&spilled[i], c.wrapping_offset(i as isize * c_row), columns, i, finish);
+            finish_row::<V, NV>(
+                &spilled[i],
+                c.wrapping_offset(i as isize * c_row),
+                columns,
+                i,
+                finish,
+            );
         }
     }
 }
@@ -133,7 +146,9 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
 fn opaque<T>(pointer: *const T) -> *const T {
     let mut pointer = pointer;
     // SAFETY: no instruction at all.
-    unsafe { std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure)) };
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure))
+    };
     pointer
 }
 
@@ -161,12 +176,19 @@ unsafe fn finish_row<V: Vector, const NV: usize>(
                 sum = V::load_partial(c, count).add(sum);
             }
             if !finish.column_bias.is_null() {
-                sum = sum.add(V::load_partial(finish.column_bias.wrapping_add(j * V::LANES), count));
+                sum = sum.add(V::load_partial(
+                    finish.column_bias.wrapping_add(j * V::LANES),
+                    count,
+                ));
             }
             if !finish.row_bias.is_null() {
                 sum = sum.add(V::splat(*finish.row_bias.add(row)));
             }
-            if count == V::LANES { sum.store(c) } else { sum.store_partial(c, count) }
+            if count == V::LANES {
+                sum.store(c)
+            } else {
+                sum.store_partial(c, count)
+            }
         }
     }
 }
@@ -194,6 +216,19 @@ fn prefetch<E>(address: *const E) {
     let _ = address;
 }
 
+/// As [`prefetch`], into the second-level cache.
+#[inline(always)]
+pub(super) fn prefetch_far<E>(address: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `prefetch`.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Copies a panel of `width` lines and `k` steps to `to`, as `k` rows of `to_row` numbers each: line `i` at step
 /// `p` comes from `from[i * line + p * step]`. A row is filled up with zeros to whole vectors.
 ///
@@ -216,13 +251,31 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
         if line == 1 {
             return pack_steps::<V, S>(from, step, width, k, to, to_row);
         }
-        let blocks = if step == 1 { k / V::LANES * V::LANES } else { 0 };
+        let blocks = if step == 1 {
+            k / V::LANES * V::LANES
+        } else {
+            0
+        };
         if step == 1 {
             for p in (0..blocks).step_by(V::LANES) {
-                pack_square::<V, S>(from.add(p), line, width, V::LANES, to.add(p * to_row), to_row);
+                pack_square::<V, S>(
+                    from.add(p),
+                    line,
+                    width,
+                    V::LANES,
+                    to.add(p * to_row),
+                    to_row,
+                );
             }
             if k - blocks >= V::LANES / 4 {
-                return pack_square::<V, S>(from.add(blocks), line, width, k - blocks, to.add(blocks * to_row), to_row);
+                return pack_square::<V, S>(
+                    from.add(blocks),
+                    line,
+                    width,
+                    k - blocks,
+                    to.add(blocks * to_row),
+                    to_row,
+                );
             }
         }
         let padded = width.next_multiple_of(V::LANES);
@@ -244,7 +297,14 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
 ///
 /// As for [`pack`].
 #[inline(always)]
-unsafe fn pack_steps<V: Vector, S: Packed<V>>(from: *const S, step: isize, width: usize, k: usize, to: *mut V::Element, to_row: usize) {
+unsafe fn pack_steps<V: Vector, S: Packed<V>>(
+    from: *const S,
+    step: isize,
+    width: usize,
+    k: usize,
+    to: *mut V::Element,
+    to_row: usize,
+) {
     let (whole, rest) = (width / V::LANES, width % V::LANES);
     // SAFETY: as promised.
     unsafe {
@@ -305,7 +365,12 @@ unsafe fn pack_square<V: Vector, S: Packed<V>>(
 ///
 /// Both rows have `count` numbers; see [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(from: *const V::Element, c: *mut S, count: usize, accumulate: bool) {
+pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(
+    from: *const V::Element,
+    c: *mut S,
+    count: usize,
+    accumulate: bool,
+) {
     for j in (0..count).step_by(V::LANES) {
         let lanes = (count - j).min(V::LANES);
         // SAFETY: `lanes` numbers are left in both rows.

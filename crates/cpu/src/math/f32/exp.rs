@@ -31,7 +31,11 @@ pub(super) fn exp_parts_wide(x: f32, lo: f32) -> Wide {
     let lost = (1.0 - sum) + r;
     let small = fma(r * r, exp_quotient(r), fma(sum, r_lo, lost));
     let p = sum + small;
-    Wide { p, p_lo: small - (p - sum), n: shifted.to_bits() }
+    Wide {
+        p,
+        p_lo: small - (p - sum),
+        n: shifted.to_bits(),
+    }
 }
 
 /// (p + p_lo) 2^n, n in the low bits.
@@ -82,7 +86,11 @@ fn exp_quotient(r: f32) -> f32 {
 #[inline(always)]
 fn scale(p: f32, bits: u32, low: bool) -> f32 {
     const UP: f32 = 18_446_744_073_709_551_616.0;
-    let bias = if low { (127 + 64) << 23 } else { (127 - 64) << 23 };
+    let bias = if low {
+        (127 + 64) << 23
+    } else {
+        (127 - 64) << 23
+    };
     let rest = if low { 1.0 / UP } else { UP };
     p * f32::from_bits((bits << 23).wrapping_add(bias)) * rest
 }
@@ -162,7 +170,14 @@ pub(super) fn gate(x: f32, inverse: Wide) -> f32 {
     let q = fma(residue, w, q);
     // The residue of infinity is NaN, that of -0 may turn its sign.
     let positive = if x < f32::INFINITY { q } else { x };
-    with_sign(if negative { scale_down(q, inverse.n) } else { positive }, x)
+    with_sign(
+        if negative {
+            scale_down(q, inverse.n)
+        } else {
+            positive
+        },
+        x,
+    )
 }
 
 /// e^-|x| in parts.

@@ -73,7 +73,14 @@ fn exp_neg_cubic(a: f32) -> Wide {
 pub fn gelu_tanh(x: f32) -> f32 {
     let a = x.abs();
     let t = if a > TANH_TAIL_END { TANH_TAIL_END } else { a };
-    gate(if x < -TANH_TAIL_END { -TANH_TAIL_END } else { x }, exp_neg_cubic(t))
+    gate(
+        if x < -TANH_TAIL_END {
+            -TANH_TAIL_END
+        } else {
+            x
+        },
+        exp_neg_cubic(t),
+    )
 }
 
 /// Derivative of [`gelu_tanh`].
@@ -112,5 +119,8 @@ fn gelu_tanh_factor(t: f32, d: f32) -> (f32, f32) {
     let slope = fma(3.0 * K3[0], t * t, K1[0]);
     let far = fma(-t, slope, d);
     let is_near = t < 1.8;
-    (if is_near { near } else { far }, if is_near { near_lo } else { 0.0 })
+    (
+        if is_near { near } else { far },
+        if is_near { near_lo } else { 0.0 },
+    )
 }

@@ -21,7 +21,11 @@ pub fn fmod(x: f64, y: f64) -> f64 {
     let r = fma(-q, b, a);
     // The rounded quotient may be the next integer, never the one before.
     let r = if r < 0.0 { r + b } else { r };
-    let r = if (b == f64::INFINITY) & (a < f64::INFINITY) { a } else { r };
+    let r = if (b == f64::INFINITY) & (a < f64::INFINITY) {
+        a
+    } else {
+        r
+    };
     r.copysign(x)
 }
 
@@ -58,16 +62,28 @@ pub fn floor_divide_rare(x: f64, y: f64) -> f64 {
 /// From the remainder of truncated division to that of floor division.
 #[inline(always)]
 fn floor_remainder(m: f64, y: f64) -> f64 {
-    if (m != 0.0) & ((m < 0.0) != (y < 0.0)) { m + y } else { m }
+    if (m != 0.0) & ((m < 0.0) != (y < 0.0)) {
+        m + y
+    } else {
+        m
+    }
 }
 
 /// floor(x / y) from m = fmod(x, y): (x - m) / y is an integer but for rounding.
 #[inline(always)]
 fn floor_quotient(x: f64, y: f64, m: f64) -> f64 {
     let q = (x - m) / y;
-    let q = if (m != 0.0) & ((m < 0.0) != (y < 0.0)) { q - 1.0 } else { q };
+    let q = if (m != 0.0) & ((m < 0.0) != (y < 0.0)) {
+        q - 1.0
+    } else {
+        q
+    };
     let floor = q.floor();
     let nearest = if q - floor > 0.5 { floor + 1.0 } else { floor };
-    let signed = if q == 0.0 { 0.0_f64.copysign(x / y) } else { nearest };
+    let signed = if q == 0.0 {
+        0.0_f64.copysign(x / y)
+    } else {
+        nearest
+    };
     if y == 0.0 { x / y } else { signed }
 }

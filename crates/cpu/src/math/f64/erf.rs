@@ -1,6 +1,7 @@
 //! The error function, its complement and its inverse.
 
 use super::exp::{Wide, exp_parts_wide};
+use super::log::log;
 use super::{fma, with_sign};
 use crate::math::{estrin, poly_wide};
 
@@ -42,6 +43,39 @@ fn erfc_tail(a: f64) -> f64 {
     exp_neg_product(a, a, epsilon).times(zq, fma(z, q, -zq))
 }
 
+/// Inverse error function; ±inf at ±1, NaN beyond.
+///
+/// After M. Giles, "Approximating the erfinv function": erfinv(x) / x is smooth in w = -log(1 - x²) near 0 and in sqrt(w)
+/// in the tail; the polynomials are our own.
+#[inline(always)]
+pub fn erfinv(x: f64) -> f64 {
+    let w = -log(fma(-x, x, 1.0));
+    let v = w - 4.0;
+    let near = poly_wide!(v; 1.858_779_112_426_973_5, 0.228_354_685_337_690_1, -0.007_221_059_951_837_538,
+        -0.000_203_972_017_501_919, 0.000_118_877_789_126_676_8, -1.551_514_118_192_476e-5, 4.865_424_436_643_924e-7,
+        1.772_437_268_956_576_8e-7, -3.343_646_056_463_158e-8, 1.850_050_725_932_059e-9, 2.909_957_942_727_887e-10,
+        -7.176_314_385_446_443e-11, 5.241_530_923_917_097e-12, 4.658_487_097_439_922e-13,
+        -1.537_438_687_455_870_2e-13, 1.379_031_569_127_152_9e-14, 6.570_377_236_727_053e-16,
+        -3.295_408_354_936_519e-16, 3.610_424_282_212_285e-17, 7.221_468_262_305_258e-19, -7.819_398_337_648_075e-19,
+        8.821_530_762_677e-20, 4.066_398_729_435_743e-21, -1.743_644_158_121_514_8e-21, 7.425_662_824_789_406e-23,
+        1.225_599_552_591_517_6e-23, -1.014_786_399_660_121e-24);
+    let v = w.sqrt() - 4.425;
+    let far = poly_wide!(v; 4.268_988_381_217_215, 1.010_176_155_638_407_5, 0.000_429_418_803_010_529_3,
+        -0.000_477_031_175_805_142_74, 0.000_164_316_723_732_171_27, -4.648_036_631_682_202e-5,
+        1.327_916_474_880_302_2e-5, -4.795_921_815_828_637e-6, 2.394_277_577_271_59e-6, -1.352_203_305_431_993e-6,
+        7.037_053_589_249_964e-7, -3.019_505_463_415_001e-7, 9.514_939_222_129_528e-8, -1.416_727_778_335_331_6e-8,
+        -5.879_343_104_272_778_5e-9, 5.520_684_106_627_999e-9, -2.235_373_847_965_491e-9, 4.768_009_188_830_201e-10,
+        1.398_158_499_177_275_2e-11, -6.513_791_401_253_682e-11, 3.422_963_398_632_877e-11,
+        -6.869_127_484_422_725e-12, -1.758_296_680_885_044_3e-12, 9.902_101_273_376_84e-13,
+        -4.156_015_511_989_521e-14, -2.494_718_271_939_331_8e-14);
+    let y = x * if w < 8.0 { near } else { far };
+    if x.abs() == 1.0 {
+        f64::INFINITY.copysign(x)
+    } else {
+        y
+    }
+}
+
 /// C / (C + a) for a >= 0, as z (1 + ε) with a rounded quotient z; ε corrects it.
 #[inline(always)]
 pub(super) fn shifted_reciprocal<const C: u32>(a: f64) -> (f64, f64) {
@@ -57,30 +91,4 @@ pub(super) fn shifted_reciprocal<const C: u32>(a: f64) -> (f64, f64) {
 pub(super) fn exp_neg_product(a: f64, b: f64, epsilon: f64) -> Wide {
     let product = a * b;
     exp_parts_wide(-product, epsilon - fma(a, b, -product))
-}
-
-/// Inverse of [`erf`]: infinite at -1 and 1, NaN outside.
-#[inline(always)]
-pub fn erfinv(x: f64) -> f64 {
-    erfinv_steps(x, 2)
-}
-
-/// Winitzki's closed form (2008; good to 2e-3), then so many of Halley's steps, each of which triples the digits.
-#[inline(always)]
-pub(in crate::math) fn erfinv_steps(x: f64, steps: usize) -> f64 {
-    const A: f64 = 0.147;
-    let a = x.abs();
-    // 1 - a is exact from a half on.
-    let rest = 1.0 - a;
-    let l = if a < 0.5 { super::log1p(-a * a) } else { super::log(rest * (1.0 + a)) };
-    let c = 2.0 / (std::f64::consts::PI * A) + 0.5 * l;
-    let mut y = (-l / A / ((c * c - l / A).sqrt() + c)).sqrt();
-    for _ in 0..steps {
-        let error = if a < 0.5 { erf(y) - a } else { rest - erfc(y) };
-        let u = error / (std::f64::consts::FRAC_2_SQRT_PI * super::exp(-y * y));
-        y -= u / (1.0 + y * u);
-    }
-    let y = if a == 1.0 { f64::INFINITY } else { y };
-    let y = if a == 0.0 { 0.0 } else { y };
-    y.copysign(x)
 }

@@ -31,7 +31,11 @@ pub(super) fn exp_parts_wide(x: f64, lo: f64) -> Wide {
     let lost = (1.0 - sum) + r;
     let small = fma(r * r, exp_quotient(r), fma(sum, r_lo, lost));
     let p = sum + small;
-    Wide { p, p_lo: small - (p - sum), n: shifted.to_bits() }
+    Wide {
+        p,
+        p_lo: small - (p - sum),
+        n: shifted.to_bits(),
+    }
 }
 
 /// (p + p_lo) 2^n, n in the low bits.
@@ -85,7 +89,11 @@ fn exp_quotient(r: f64) -> f64 {
 fn scale(p: f64, bits: u64, low: bool) -> f64 {
     const UP: f64 = f64::from_bits((1023 + 512) << 52);
     const DOWN: f64 = f64::from_bits((1023 - 512) << 52);
-    let bias = if low { (1023 + 512) << 52 } else { (1023 - 512) << 52 };
+    let bias = if low {
+        (1023 + 512) << 52
+    } else {
+        (1023 - 512) << 52
+    };
     let rest = if low { DOWN } else { UP };
     p * f64::from_bits((bits << 52).wrapping_add(bias)) * rest
 }
@@ -133,11 +141,16 @@ pub fn expm1(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn expm1_signless(x: f64) -> f64 {
     let (r, bits) = exp_reduce(x);
-    let p = expm1_core(r);
+    // e^r - 1 as the sum of two.
+    let bend = r * r * exp_quotient(r);
+    let p = r + bend;
+    let p_lo = bend - (p - r);
     // Half of 2^n, since n reaches 1024.
     let half = f64::from_bits((bits << 52).wrapping_add(1022 << 52));
-    let y = 2.0 * fma(p, half, half - 0.5);
-    if half == 0.5 { p } else { y }
+    let shift = half - 0.5;
+    let y = fma(p, half, shift);
+    let y_lo = fma(p, half, shift - y) + p_lo * half;
+    if half == 0.5 { p } else { 2.0 * (y + y_lo) }
 }
 
 /// 1 / (1 + e^-x), accurate in both tails.
@@ -174,7 +187,14 @@ pub(super) fn gate(x: f64, inverse: Wide) -> f64 {
     let q = fma(residue, w, q);
     // The residue of infinity is NaN, that of -0 may turn its sign.
     let positive = if x < f64::INFINITY { q } else { x };
-    with_sign(if negative { scale_down(q, inverse.n) } else { positive }, x)
+    with_sign(
+        if negative {
+            scale_down(q, inverse.n)
+        } else {
+            positive
+        },
+        x,
+    )
 }
 
 /// e^-|x| in parts.

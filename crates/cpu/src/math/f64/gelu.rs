@@ -61,8 +61,14 @@ pub fn gelu_derivative(x: f64) -> f64 {
 }
 
 /// sqrt(2/π) and its product with 0.044715, doubled, each as the sum of two floats.
-const K1: [f64; 2] = [2.0 * 0.797_884_560_802_865_4, 2.0 * -4.984_654_404_555_46e-17];
-const K3: [f64; 2] = [2.0 * 0.035_677_408_136_300_125, 2.0 * -3.087_574_959_077_657_6e-19];
+const K1: [f64; 2] = [
+    2.0 * 0.797_884_560_802_865_4,
+    2.0 * -4.984_654_404_555_46e-17,
+];
+const K3: [f64; 2] = [
+    2.0 * 0.035_677_408_136_300_125,
+    2.0 * -3.087_574_959_077_657_6e-19,
+];
 /// From here on the tanh form's tail is below half of the least subnormal.
 const TANH_TAIL_END: f64 = 22.0;
 
@@ -85,7 +91,14 @@ fn exp_neg_cubic(a: f64) -> Wide {
 pub fn gelu_tanh(x: f64) -> f64 {
     let a = x.abs();
     let t = if a > TANH_TAIL_END { TANH_TAIL_END } else { a };
-    gate(if x < -TANH_TAIL_END { -TANH_TAIL_END } else { x }, exp_neg_cubic(t))
+    gate(
+        if x < -TANH_TAIL_END {
+            -TANH_TAIL_END
+        } else {
+            x
+        },
+        exp_neg_cubic(t),
+    )
 }
 
 /// Derivative of [`gelu_tanh`].
@@ -128,5 +141,8 @@ fn gelu_tanh_factor(t: f64, d: f64) -> (f64, f64) {
     let slope = fma(3.0 * K3[0], t * t, K1[0]);
     let far = fma(-t, slope, d);
     let is_near = t < 2.0;
-    (if is_near { near } else { far }, if is_near { near_lo } else { 0.0 })
+    (
+        if is_near { near } else { far },
+        if is_near { near_lo } else { 0.0 },
+    )
 }

@@ -40,7 +40,11 @@ pub fn acos(x: f64) -> f64 {
     let z = if near { a } else { s.sqrt() };
     let e = asin_excess(z, s);
     let middle = PI_2_HI - (x + (with_sign(e, x) - PI_2_LO));
-    let far = if x < 0.0 { PI_HI - (2.0 * z + (2.0 * e - PI_LO)) } else { 2.0 * (z + e) };
+    let far = if x < 0.0 {
+        PI_HI - (2.0 * z + (2.0 * e - PI_LO))
+    } else {
+        2.0 * (z + e)
+    };
     if near { middle } else { far }
 }
 
@@ -51,8 +55,16 @@ pub fn acos(x: f64) -> f64 {
 fn atan_quotient(numerator: f64, denominator: f64) -> f64 {
     let above_low = numerator > 0.414_213_562_373_095_1 * denominator;
     let above_high = numerator > 2.414_213_562_373_095 * denominator;
-    let n = if above_low { numerator - denominator } else { numerator };
-    let d = if above_low { numerator + denominator } else { denominator };
+    let n = if above_low {
+        numerator - denominator
+    } else {
+        numerator
+    };
+    let d = if above_low {
+        numerator + denominator
+    } else {
+        denominator
+    };
     let n = if above_high { -denominator } else { n };
     let d = if above_high { numerator } else { d };
     let t = n / d;
@@ -83,14 +95,34 @@ pub fn atan2(y: f64, x: f64) -> f64 {
     // Keep sums finite, products normal: both by the same power of two.
     let high = if ay > ax { ay } else { ax };
     let scale = if high > 1e300 { 1e-16 } else { 1.0 };
-    let scale = if high < 1e-290 { 9_007_199_254_740_992.0 } else { scale };
+    let scale = if high < 1e-290 {
+        9_007_199_254_740_992.0
+    } else {
+        scale
+    };
     let (n, d) = (ay * scale, ax * scale);
     let both_infinite = (ax == f64::INFINITY) & (ay == f64::INFINITY);
-    let n = if both_infinite | ((ay == f64::INFINITY) & (ax < f64::INFINITY)) { 1.0 } else { n };
-    let d = if both_infinite | (high == 0.0) { 1.0 } else { d };
-    let d = if (ay == f64::INFINITY) & (ax < f64::INFINITY) { 0.0 } else { d };
+    let n = if both_infinite | ((ay == f64::INFINITY) & (ax < f64::INFINITY)) {
+        1.0
+    } else {
+        n
+    };
+    let d = if both_infinite | (high == 0.0) {
+        1.0
+    } else {
+        d
+    };
+    let d = if (ay == f64::INFINITY) & (ax < f64::INFINITY) {
+        0.0
+    } else {
+        d
+    };
     let r = atan_quotient(n, d);
-    let r = if x.to_bits() & SIGN != 0 { PI_HI - (r - PI_LO) } else { r };
+    let r = if x.to_bits() & SIGN != 0 {
+        PI_HI - (r - PI_LO)
+    } else {
+        r
+    };
     // A comparison with NaN picks a side: let NaN through.
     let r = if x.is_nan() | y.is_nan() { f64::NAN } else { r };
     r.copysign(y)

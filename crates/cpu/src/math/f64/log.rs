@@ -11,16 +11,26 @@ const TWO_52: f64 = 4_503_599_627_370_496.0;
 fn split(x: f64) -> (f64, f64) {
     let tiny = x < f64::MIN_POSITIVE;
     let y = if tiny { x * TWO_52 } else { x };
-    let bias = if tiny { TWO_52 + 1023.0 + 52.0 } else { TWO_52 + 1023.0 };
+    let bias = if tiny {
+        TWO_52 + 1023.0 + 52.0
+    } else {
+        TWO_52 + 1023.0
+    };
     let biased = biased_exponent(y);
-    let m = f64::from_bits(y.to_bits().wrapping_sub((biased << 52).wrapping_sub(1023 << 52)));
+    let m = f64::from_bits(
+        y.to_bits()
+            .wrapping_sub((biased << 52).wrapping_sub(1023 << 52)),
+    );
     (m - 1.0, integer(biased) - bias)
 }
 
 /// e + 1023 for x = m · 2^e, m in [2/3, 4/3).
 #[inline(always)]
 fn biased_exponent(x: f64) -> u64 {
-    x.to_bits().wrapping_sub(0x3fe5_5555_5555_5555).wrapping_add(1023 << 52) >> 52
+    x.to_bits()
+        .wrapping_sub(0x3fe5_5555_5555_5555)
+        .wrapping_add(1023 << 52)
+        >> 52
 }
 
 /// 2^52 + i for 0 <= i < 2^52, since few machines convert such integers in vectors.
@@ -100,7 +110,11 @@ pub(super) fn log1p_finite(x: f64) -> f64 {
     let scale = f64::from_bits(0x4010_0000_0000_0000_u64.wrapping_sub(k));
     let scaled_x = f64::from_bits(x.to_bits().wrapping_sub(k));
     let f = fma(0.25, scale, -1.0) + scaled_x;
-    log_from_parts(f, integer(biased) - (TWO_52 + 1023.0))
+    // e ln 2 + f with its rounding error: where the two cancel, log(1 + f) would lose a bit.
+    let e = integer(biased) - (TWO_52 + 1023.0);
+    let sum = fma(e, LN2_HI, f);
+    let lost = fma(e, LN2_HI, -sum) + f;
+    sum + (lost + fma(e, LN2_LO, log1p_excess(f)))
 }
 
 /// log(1 + e^x), the smooth maximum of 0 and x.
