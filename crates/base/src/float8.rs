@@ -25,7 +25,7 @@ macro_rules! float8 {
                 sign * significand * f32::from_bits(((exponent + 127) as u32) << 23)
             }
 
-            /// The nearest value, ties to even; what is too large becomes NaN (e4m3fn) or infinity (e5m2).
+            /// The nearest value, ties to even; what is too large, infinity included, becomes 448 (e4m3fn) or infinity (e5m2).
             pub fn from_f32(x: f32) -> Self {
                 let sign = ((x.to_bits() >> 24) & 0x80) as u8;
                 let a = x.abs();
@@ -56,7 +56,7 @@ macro_rules! float8 {
 
 float8! {
     /// Four exponent and three mantissa bits, no infinity, largest value 448.
-    F8E4M3, mantissa 3, bias 7, nan 0x7f, overflow 0x7f, max_finite 480.0
+    F8E4M3, mantissa 3, bias 7, nan 0x7f, overflow 0x7e, max_finite 448.0
 }
 
 float8! {
@@ -98,7 +98,7 @@ mod tests {
     fn rounds_to_nearest_even_and_overflows() {
         assert_eq!(F8E4M3(0x7e).to_f32(), 448.0);
         assert_eq!(F8E4M3::from_f32(464.0).0, 0x7e);
-        assert_eq!(F8E4M3::from_f32(480.0).0, 0x7f);
+        assert_eq!(F8E4M3::from_f32(480.0).0, 0x7e);
         assert_eq!(F8E4M3::from_f32(1.0625).to_f32(), 1.0);
         assert_eq!(F8E4M3::from_f32(1.1875).to_f32(), 1.25);
         assert_eq!(F8E5M2::from_f32(61439.0).to_f32(), 57344.0);

@@ -1,7 +1,12 @@
 //! The CPU backend: allocator, thread pool, tile executor, matrix product.
 
 pub mod alloc;
+pub mod backend;
+pub(crate) mod exec;
 pub mod gemm;
 pub mod isa;
 pub mod math;
 pub mod pool;
+pub(crate) mod reduce;
+
+pub use backend::Cpu;

@@ -4,6 +4,7 @@ mod access;
 mod create;
 mod front;
 mod geometry;
+mod operators;
 mod storage;
 mod write;
 

@@ -1,6 +1,7 @@
 //! The error function, its complement and its inverse.
 
 use super::exp::{Wide, exp_parts, exp_parts_wide, scale_normal};
+use super::log::log;
 use super::{fma, with_sign};
 use crate::math::poly;
 
@@ -37,6 +38,32 @@ pub fn erfc(x: f32) -> f32 {
     let zq = z * q;
     let tail = exp_neg_product(a, a, epsilon).times(zq, fma(z, q, -zq));
     if x < 0.0 { 2.0 - tail } else { tail }
+}
+
+/// Inverse error function; ±inf at ±1, NaN beyond.
+///
+/// After M. Giles, "Approximating the erfinv function": erfinv(x) / x is smooth in w = -log(1 - x²) near 0 and in sqrt(w)
+/// in the tail; the polynomials are our own.
+#[inline(always)]
+pub fn erfinv(x: f32) -> f32 {
+    let w = -log(fma(-x, x, 1.0));
+    // sqrt(π) / 2 is the sum of C and C_LO.
+    const C: f32 = 0.886_226_95;
+    const C_LO: f32 = -2.662_32e-8;
+    let q = poly!(w; 0.232_013_5, 0.011_550_748, -0.002_339_631, -0.000_120_543_475, 3.936_988e-5, 6.354_405_7e-6,
+        -2.646_616_8e-6, 3.355_093_8e-7, -1.961_77e-8, 4.351_147_2e-10);
+    let near = fma(x, C, x * fma(w, q, C_LO));
+    let v = w.sqrt() - 3.1;
+    let far = poly!(v; 2.933_231_6, 1.003_356_1, 0.007_461_360_7, -0.005_695_4, 0.004_108_127_7, -0.002_721_142_5,
+        0.001_366_548_7, -0.000_287_046_6, -0.000_204_613_7, 0.000_130_473_83);
+    let y = if w < 5.0 { near } else { x * far };
+    // The correction may turn the sign of 0.
+    let y = y.copysign(x);
+    if x.abs() == 1.0 {
+        f32::INFINITY.copysign(x)
+    } else {
+        y
+    }
 }
 
 /// C / (C + a) for a >= 0, as z (1 + ε) with a rounded quotient z; ε corrects it.

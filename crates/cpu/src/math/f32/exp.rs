@@ -186,3 +186,10 @@ fn exp_neg_abs(x: f32) -> Wide {
     let a = -x.abs();
     exp_parts_wide(if a < -110.0 { -110.0 } else { a }, 0.0)
 }
+
+/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)).
+#[inline(always)]
+pub fn silu_derivative(x: f32) -> f32 {
+    let t = clamp(x, -110.0, 110.0);
+    sigmoid(t) * fma(t, sigmoid(-t), 1.0)
+}

@@ -41,3 +41,11 @@ pub fn ceil(x: f32) -> f32 {
 pub fn round(x: f32) -> f32 {
     x.round_ties_even()
 }
+
+/// sqrt(x² + y²) without overflow on the way; infinite if one is, even beside NaN.
+#[inline(always)]
+pub fn hypot(x: f32, y: f32) -> f32 {
+    let (a, b) = (x as f64, y as f64);
+    let length = a.mul_add(a, b * b).sqrt() as f32;
+    if (x.abs() == f32::INFINITY) | (y.abs() == f32::INFINITY) { f32::INFINITY } else { length }
+}

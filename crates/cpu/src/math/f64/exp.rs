@@ -141,11 +141,16 @@ pub fn expm1(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn expm1_signless(x: f64) -> f64 {
     let (r, bits) = exp_reduce(x);
-    let p = expm1_core(r);
+    // e^r - 1 as the sum of two.
+    let bend = r * r * exp_quotient(r);
+    let p = r + bend;
+    let p_lo = bend - (p - r);
     // Half of 2^n, since n reaches 1024.
     let half = f64::from_bits((bits << 52).wrapping_add(1022 << 52));
-    let y = 2.0 * fma(p, half, half - 0.5);
-    if half == 0.5 { p } else { y }
+    let shift = half - 0.5;
+    let y = fma(p, half, shift);
+    let y_lo = fma(p, half, shift - y) + p_lo * half;
+    if half == 0.5 { p } else { 2.0 * (y + y_lo) }
 }
 
 /// 1 / (1 + e^-x), accurate in both tails.
@@ -197,4 +202,11 @@ pub(super) fn gate(x: f64, inverse: Wide) -> f64 {
 fn exp_neg_abs(x: f64) -> Wide {
     let a = -x.abs();
     exp_parts_wide(if a < -760.0 { -760.0 } else { a }, 0.0)
+}
+
+/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)).
+#[inline(always)]
+pub fn silu_derivative(x: f64) -> f64 {
+    let t = clamp(x, -760.0, 760.0);
+    sigmoid(t) * fma(t, sigmoid(-t), 1.0)
 }

@@ -12,7 +12,15 @@ pub fn tanh(x: f64) -> f64 {
     // tanh(20) is 1 within a quarter of a unit in the last place.
     let b = if a > 20.0 { 20.0 } else { a };
     let e = expm1_signless(2.0 * b);
-    with_sign(e / (e + 2.0), x)
+    let d = e + 2.0;
+    let d_lo = if e > 2.0 {
+        2.0 - (d - e)
+    } else {
+        e - (d - 2.0)
+    };
+    let q = e / d;
+    // The quotient by d + d_lo; 1 / d is (1 - q) / 2.
+    with_sign(fma(-q * d_lo, fma(-0.5, q, 0.5), q), x)
 }
 
 /// e^a / 4 for a >= 0; infinite from where e^a / 2 is.
@@ -53,18 +61,33 @@ pub fn asinh(x: f64) -> f64 {
         0.011_546_685_050_629_35, -0.009_725_747_345_327_567, 0.008_209_584_296_431_312, -0.006_653_837_558_007_225,
         0.004_714_360_784_604_049, -0.002_463_366_056_684_641_6, 0.000_673_761_996_534_572_1);
     let near = fma(a * s, q, a);
-    // Beyond 2^40, sqrt(a² + 1) is a.
+    let y = log_sum(a, fma(a, a, 1.0).sqrt());
+    with_sign(if a < 0.6 { near } else { y }, x)
+}
+
+/// log(a + w) for a > 1/2 and w = sqrt(a² + 1), with the rounding of the sum mended.
+#[inline(always)]
+fn log_sum(a: f64, w: f64) -> f64 {
+    let sum = a + w;
+    let lost = a - (sum - w);
     let big = a > 1_099_511_627_776.0;
-    let y = log(if big { a } else { a + fma(a, a, 1.0).sqrt() });
-    let far = if big { y + std::f64::consts::LN_2 } else { y };
-    with_sign(if a < 0.6 { near } else { far }, x)
+    let y = log(if big { a } else { sum });
+    // 1 / (a + w) is w - a. Beyond 2^40, w is a.
+    if big {
+        y + std::f64::consts::LN_2
+    } else {
+        fma(lost, w - a, y)
+    }
 }
 
 /// Inverse hyperbolic cosine; NaN below 1.
 #[inline(always)]
 pub fn acosh(x: f64) -> f64 {
     let t = x - 1.0;
-    let near = log1p_finite(t + (t * (t + 2.0)).sqrt());
+    let w = fma(t, t, 2.0 * t).sqrt();
+    let sum = t + w;
+    // 1 / (1 + t + w) is x - w.
+    let near = fma(t - (sum - w), x - w, log1p_finite(sum));
     let big = x > 1_099_511_627_776.0;
     let far = log(if big { x } else { 2.0 }) + std::f64::consts::LN_2;
     let y = if big { far } else { near };

@@ -110,7 +110,11 @@ pub(super) fn log1p_finite(x: f64) -> f64 {
     let scale = f64::from_bits(0x4010_0000_0000_0000_u64.wrapping_sub(k));
     let scaled_x = f64::from_bits(x.to_bits().wrapping_sub(k));
     let f = fma(0.25, scale, -1.0) + scaled_x;
-    log_from_parts(f, integer(biased) - (TWO_52 + 1023.0))
+    // e ln 2 + f with its rounding error: where the two cancel, log(1 + f) would lose a bit.
+    let e = integer(biased) - (TWO_52 + 1023.0);
+    let sum = fma(e, LN2_HI, f);
+    let lost = fma(e, LN2_HI, -sum) + f;
+    sum + (lost + fma(e, LN2_LO, log1p_excess(f)))
 }
 
 /// log(1 + e^x), the smooth maximum of 0 and x.
