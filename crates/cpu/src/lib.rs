@@ -4,6 +4,7 @@ pub mod alloc;
 pub mod backend;
 pub(crate) mod exec;
 pub mod gemm;
+pub(crate) mod index;
 pub mod isa;
 pub mod math;
 pub mod pool;

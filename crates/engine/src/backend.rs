@@ -96,6 +96,59 @@ pub struct Matmul<'a> {
     pub accumulate: bool,
 }
 
+/// What happens between a value and the element that its indices name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IndexMode {
+    /// The element is read into the value.
+    Get,
+    /// The value replaces the element; where several values meet, the last in row-major order stays.
+    Put,
+    /// The value is added to the element, in row-major order of the values.
+    Add,
+    /// The element is multiplied by the value, in that order.
+    Mul,
+    /// The larger stays; NaN if one is.
+    Max,
+    /// The smaller stays; NaN if one is.
+    Min,
+}
+
+/// An index tensor of an [`Indexing`].
+#[derive(Clone, Copy, Debug)]
+pub struct IndexOperand<'a> {
+    /// The indices, `int64`.
+    pub memory: Operand<'a>,
+    /// Which dimension of the tensor they name, for messages.
+    pub dim: usize,
+    /// How large it is.
+    pub size: usize,
+    /// The tensor's step along it, in elements.
+    pub step: isize,
+}
+
+/// Elements of a tensor named by index tensors: value `p` meets the element at
+/// `sum of tensor.strides * p + sum over index tensors of index[p] * step`.
+///
+/// In the modes that write, elements of the tensor do not overlap, and nothing is written where an
+/// index is out of range, which is an `IndexError`.
+#[derive(Clone, Copy, Debug)]
+pub struct Indexing<'a> {
+    /// The operation, for messages.
+    pub op: &'static str,
+    /// What happens.
+    pub mode: IndexMode,
+    /// Whether negative indices count from the end; else they are out of range.
+    pub wraps: bool,
+    /// Sizes of the values.
+    pub sizes: &'a [usize],
+    /// The tensor, with the steps that do not come from indices.
+    pub tensor: Operand<'a>,
+    /// The values, of the same dtype.
+    pub values: Operand<'a>,
+    /// The index tensors.
+    pub indices: &'a [IndexOperand<'a>],
+}
+
 /// A device: memory and kernels.
 ///
 /// Kernels that a device lacks answer with `NotImplementedError`, by operation and device.
@@ -136,6 +189,31 @@ pub trait Backend: Send + Sync + 'static {
     /// # Safety
     /// See NOTE [kernel contract].
     unsafe fn matmul(&self, call: &Matmul) -> Result<()>;
+
+    /// Moves values between a tensor and the places that indices name.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract]: every place that indices in range name lies in the tensor.
+    unsafe fn index(&self, call: &Indexing) -> Result<()> {
+        Err(lacking(call.op, call.tensor.dtype, self.kind()))
+    }
+
+    /// Finds the elements that are not zero, in row-major order: calls `make` with their number for memory, and writes
+    /// there, as `int64`, their numbers in row-major order where `linear`, else their places in the first dimension, then
+    /// those in the second, and so on.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract]; `make` gives memory for so many indices.
+    unsafe fn nonzero(
+        &self,
+        sizes: &[usize],
+        tensor: Operand,
+        linear: bool,
+        make: &mut dyn FnMut(usize) -> Result<*mut i64>,
+    ) -> Result<()> {
+        let _ = (sizes, linear, make);
+        Err(lacking("nonzero", tensor.dtype, self.kind()))
+    }
 }
 
 /// How a backend makes itself known: `inventory::submit! { Registered(&MyBackend) }`.

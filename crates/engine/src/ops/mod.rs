@@ -1,6 +1,8 @@
 //! Operations: primitives by family, composites, and the table that names all of them.
 
 pub(crate) mod create;
+pub mod index;
+pub mod join;
 pub mod matmul;
 pub mod pointwise;
 mod primitive;
