@@ -71,12 +71,7 @@ fn shape_of(data: &Bound<'_, PyAny>) -> Ret<Vec<usize>> {
         if n == 0 {
             break;
         }
-        let first = at.get_item(0)?;
-        // A string of one letter has itself as its first element.
-        if first.is(&at) {
-            break;
-        }
-        at = first;
+        at = at.get_item(0)?;
     }
     Ok(shape)
 }

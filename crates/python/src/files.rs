@@ -8,6 +8,7 @@ use crate::tensor_type::*;
 use flambeau_base::{DType, Device, Result as EngineResult};
 use flambeau_engine::{Storage, Tensor};
 use flambeau_io::pt::{Build, DictKind, PtFile, PtWriter, StorageInfo, TensorInfo, TensorLoader};
+use pyo3::BoundObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyComplex, PyDict, PyFrozenSet, PyList, PySet, PyTuple};
 use std::collections::HashMap;
@@ -110,7 +111,7 @@ where
     PyErr: From<T::Error>,
 {
     let bound = value.into_pyobject(py).map_err(PyErr::from)?;
-    Ok(Arc::new(pyo3::BoundObject::into_any(bound).unbind()))
+    Ok(Arc::new(bound.into_any().unbind()))
 }
 
 impl Builder {

@@ -380,6 +380,11 @@ unsafe fn enter(i: usize, obj: Ptr, args: *const Ptr, n: ffi::Py_ssize_t, names:
     })
 }
 
+/// Whether the type has a method of this name that is no operation of the table.
+pub fn is_native(name: &str) -> bool {
+    METHODS.iter().any(|(n, ..)| n.to_bytes() == name.as_bytes())
+}
+
 /// The methods as the type wants them. Never freed.
 pub fn methods() -> *mut c_void {
     assert!(METHODS.len() <= TRAMPOLINES.len(), "each method has its trampoline");

@@ -25,7 +25,7 @@ fn set_num_threads(int: i64) -> PyResult<()> {
 /// The instruction set that kernels use.
 #[pyfunction]
 fn _cpu_capability() -> String {
-    format!("{:?}", flambeau_cpu::isa::best()).to_uppercase()
+    flambeau_cpu::isa::level().name().to_uppercase()
 }
 
 /// Whether a tensor's dtype is a real floating point type.

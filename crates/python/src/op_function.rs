@@ -9,7 +9,6 @@ use crate::parse::*;
 use crate::tensor_type::*;
 use flambeau_engine::Tensor;
 use flambeau_engine::ops::Out;
-use flambeau_engine::ops::pointwise::{Operand, call_inplace};
 use flambeau_engine::ops::table::Call;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -114,23 +113,16 @@ impl Function {
 }
 
 fn run_inplace(py: Python<'_>, form: &Form, mut parsed: Parsed, given: Given<'_>) -> Ret<Ptr> {
-    if let Call::Pointwise(spec) = form.row.call {
-        let args = parsed.args();
-        let operands: smallvec::SmallVec<[Operand; 3]> = (0..args.values.len()).map(|i| args.operand(i)).collect::<Result<_, _>>()?;
-        call_inplace(spec, &operands)?;
-        if let (Some(&first), Operand::Tensor(t)) = (given.all.first(), operands[0])
-            // SAFETY: an argument.
-            && unsafe { tensor_of(first) }.is_some_and(|x| x.is(t))
-        {
-            // SAFETY: as above.
-            return Ok(unsafe { ffi::Py_NewRef(first) });
-        }
+    // A function may put a copy in the place of its first argument.
+    let args = if matches!(form.row.call, Call::Function(_)) { parsed.owned() } else { parsed.args_mut() };
+    let target = form.row.run_inplace(args)?;
+    // SAFETY: an argument, which the interpreter holds during the call.
+    if let Some(&first) = given.all.first()
+        && unsafe { tensor_of(first) }.is_some_and(|x| x.is(&target))
+    {
+        // SAFETY: as above.
+        return Ok(unsafe { ffi::Py_NewRef(first) });
     }
-    let target = if matches!(form.row.call, Call::Pointwise(_)) {
-        parsed.args().tensor(0)?.clone()
-    } else {
-        form.row.run_inplace(parsed.owned())?
-    };
     wrap(py, target)
 }
 

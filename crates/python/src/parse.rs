@@ -69,6 +69,11 @@ impl Parsed {
         &self.args
     }
 
+    /// The arguments, none of which may be replaced: see NOTE [borrowed handles].
+    pub fn args_mut(&mut self) -> &mut Args {
+        &mut self.args
+    }
+
     /// The arguments, all of them with handles of their own, so that they may be replaced.
     pub fn owned(&mut self) -> &mut Args {
         for (i, value) in self.args.values.iter_mut().enumerate() {
@@ -188,7 +193,7 @@ impl Form {
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: matches!(row.call, Call::Pointwise(_)) && tensors > 1,
+            numbers: matches!(row.call, Call::Pointwise(_) | Call::Choose(_)) && tensors > 1,
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()
                 && !params.iter().any(|p| p.written)

@@ -63,7 +63,8 @@ pub fn install(m: &Bound<'_, PyModule>, modules: &[(u8, Bound<'_, PyModule>)], t
     for Entry { function, places } in entries {
         let name = function.name.as_str();
         let object = object(py, function)?;
-        if places & place::METHOD != 0 {
+        // What the type has natively needs no row's parser.
+        if places & place::METHOD != 0 && !crate::methods::is_native(name) {
             tensor_type.setattr(name, &object)?;
         }
         if places & (place::TORCH | place::PRIVATE) != 0 {
