@@ -221,7 +221,15 @@ impl Reduction {
     }
 
     /// Reduces what a program makes of inputs broadcast to `sizes`.
-    fn run_on(&self, sizes: &[usize], program: &Program, params: &[Scalar], inputs: &[&Tensor], finish: &Program, outputs: &[Tensor]) -> Result<()> {
+    fn run_on(
+        &self,
+        sizes: &[usize],
+        program: &Program,
+        params: &[Scalar],
+        inputs: &[&Tensor],
+        finish: &Program,
+        outputs: &[Tensor],
+    ) -> Result<()> {
         if outputs[0].numel() == 0 {
             return Ok(());
         }
