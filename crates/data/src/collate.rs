@@ -2,6 +2,7 @@
 
 use flambeau_engine::Tensor;
 use flambeau_engine::base::{Error, Result};
+use flambeau_engine::ops::join::stack;
 
 /// Samples that can be put together: tensors are stacked, numbers become a tensor, pairs and lists go part by part.
 pub trait Collate: Sized {
@@ -16,7 +17,7 @@ impl Collate for Tensor {
     type Batch = Tensor;
 
     fn collate(samples: Vec<Tensor>) -> Result<Tensor> {
-        Tensor::stack(&samples.iter().collect::<Vec<_>>(), 0)
+        stack(&samples.iter().collect::<Vec<_>>(), 0)
     }
 }
 
