@@ -226,6 +226,14 @@ fn ints(py: Python<'_>, p: &Param, obj: Ptr) -> Ret<Option<Converted>> {
     Ok(None)
 }
 
+/// A truth value: Python's or NumPy's bool; an int is none.
+pub fn convert_bool(py: Python<'_>, obj: Ptr) -> Ret<Option<bool>> {
+    Ok(match boolean(py, obj)? {
+        Some(Converted { value: Value::Bool(b), .. }) => Some(b),
+        _ => None,
+    })
+}
+
 fn boolean(py: Python<'_>, obj: Ptr) -> Ret<Option<Converted>> {
     // SAFETY: callers hold an object.
     unsafe {
