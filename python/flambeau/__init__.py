@@ -22,7 +22,7 @@ _LAZY_NAMES = {
     "load": "serialization", "save": "serialization",
     "manual_seed": "random", "seed": "random", "initial_seed": "random", "get_rng_state": "random",
     "set_rng_state": "random",
-    "compile": "_compile",
+    "compile": "_compile", "set_printoptions": "_printing",
 }  # fmt: skip
 
 

@@ -13,6 +13,10 @@ use flambeau_ir::Program;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
+pub mod layers;
+
+use layers::*;
+
 /// One operand of a kernel: where its first element is and how far apart the others are, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
@@ -189,6 +193,96 @@ pub trait Backend: Send + Sync + 'static {
     /// # Safety
     /// See NOTE [kernel contract].
     unsafe fn matmul(&self, call: &Matmul) -> Result<()>;
+
+    /// Softmax along a dimension.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn softmax(&self, call: &Softmax) -> Result<()> {
+        Err(lacking("softmax", call.dtype, self.kind()))
+    }
+
+    /// The derivative of softmax.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn softmax_backward(&self, call: &SoftmaxBackward) -> Result<()> {
+        Err(lacking("softmax_backward", call.dtype, self.kind()))
+    }
+
+    /// Normalises rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn norm(&self, call: &Norm) -> Result<()> {
+        Err(lacking("layer_norm", call.dtype, self.kind()))
+    }
+
+    /// The derivative of the normalisation.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn norm_backward(&self, call: &NormBackward) -> Result<()> {
+        Err(lacking("layer_norm_backward", call.dtype, self.kind()))
+    }
+
+    /// Cross entropy. `IndexError` for a class that is not there.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
+        let _ = out;
+        Err(lacking("cross_entropy", call.dtype, self.kind()))
+    }
+
+    /// The derivative of cross entropy; the classes were checked.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn cross_entropy_backward(&self, call: &CrossEntropy, grad: &CrossEntropyGrad) -> Result<()> {
+        let _ = grad;
+        Err(lacking("cross_entropy_backward", call.dtype, self.kind()))
+    }
+
+    /// Attention.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn attention(&self, call: &Attention) -> Result<()> {
+        Err(lacking("scaled_dot_product_attention", call.dtype, self.kind()))
+    }
+
+    /// The derivative of attention.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
+        Err(lacking("scaled_dot_product_attention_backward", call.forward.dtype, self.kind()))
+    }
+
+    /// A step of Adam.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+        Err(lacking("adam", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
+    }
+
+    /// A step of gradient descent.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+        Err(lacking("sgd", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
+    }
+
+    /// A scan along a dimension.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn scan(&self, call: &Scan) -> Result<()> {
+        Err(lacking("scan", call.dtype, self.kind()))
+    }
 
     /// Moves values between a tensor and the places that indices name.
     ///

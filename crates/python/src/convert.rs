@@ -184,7 +184,8 @@ pub fn ints_of(py: Python<'_>, obj: Ptr) -> Ret<Option<SmallVec<[i64; 6]>>> {
 pub fn convert(py: Python<'_>, p: &Param, numbers: bool, obj: Ptr) -> Ret<Option<Converted>> {
     // SAFETY: callers hold an object.
     if obj == unsafe { ffi::Py_None() } {
-        let takes = p.optional || p.default == Some("None") || matches!(p.kind, Kind::DType | Kind::Device | Kind::Layout | Kind::Generator);
+        let takes =
+            p.optional || p.default == Some("None") || matches!(p.kind, Kind::DType | Kind::Device | Kind::Layout | Kind::Generator);
         return if takes { own(Value::None) } else { Ok(None) };
     }
     match p.kind {

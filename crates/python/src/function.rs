@@ -40,7 +40,9 @@ impl FunctionNode {
 
     fn live(&self) -> Ret<Arc<Node>> {
         self.node.get().and_then(Weak::upgrade).ok_or_else(|| {
-            runtime_error("the graph that this context belongs to is not there (any more): the call was not recorded, or its results are gone")
+            runtime_error(
+                "the graph that this context belongs to is not there (any more): the call was not recorded, or its results are gone",
+            )
         })
     }
 }

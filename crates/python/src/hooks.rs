@@ -93,7 +93,11 @@ impl GraphHook {
         let new = grads_of(&answer)?;
         let old = if self.before { inputs } else { outputs };
         if new.len() != old.len() {
-            return Err(runtime_error(format!("hook has returned an incorrect number of values (got {}, but expected {})", new.len(), old.len())));
+            return Err(runtime_error(format!(
+                "hook has returned an incorrect number of values (got {}, but expected {})",
+                new.len(),
+                old.len()
+            )));
         }
         Ok(Some(new))
     }
@@ -177,4 +181,3 @@ pub fn register_on_node(py: Python<'_>, node: &Arc<Node>, hook: &Bound<'_, PyAny
     let id = if before { node.add_pre_hook(function) } else { node.add_post_hook(function) };
     Ok(Py::new(py, HookHandle { place: Place::Node(Arc::downgrade(node)), id })?)
 }
-

@@ -26,6 +26,7 @@ mod objects;
 mod op_function;
 mod operators;
 mod parse;
+mod printing;
 mod return_types;
 mod size;
 mod storage;
@@ -70,7 +71,8 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     let base = unsafe { Bound::from_borrowed_ptr(py, tensor_type::base_type().cast()) };
     m.add("TensorBase", &base)?;
     m.add("OutOfMemoryError", error::out_of_memory_class(py)?)?;
-    let places = [(place::NN, submodule(m, "_nn")?), (place::SPECIAL, submodule(m, "_special")?), (place::LINALG, submodule(m, "_linalg")?)];
+    let places =
+        [(place::NN, submodule(m, "_nn")?), (place::SPECIAL, submodule(m, "_special")?), (place::LINALG, submodule(m, "_linalg")?)];
     table::install(m, &places, &base)?;
     dtype::register(m)?;
     objects::register(m)?;
@@ -86,6 +88,7 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
     files::register(m)?;
     misc::register(m)?;
+    printing::register(m)?;
     Ok(())
 }
 

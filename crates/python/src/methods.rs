@@ -101,7 +101,8 @@ fn item(c: &Call) -> Ret<Ptr> {
 fn size(c: &Call) -> Ret<Ptr> {
     match c.arg(0, "dim")? {
         Some(dim) if !dim.is_none() => {
-            let dim = int_of(c.py, dim.as_ptr())?.ok_or_else(|| type_error(format!("size(): argument 'dim' must be int, not {}", type_name(dim.as_ptr()))))?;
+            let dim = int_of(c.py, dim.as_ptr())?
+                .ok_or_else(|| type_error(format!("size(): argument 'dim' must be int, not {}", type_name(dim.as_ptr()))))?;
             check_dim(c.tensor, dim)?;
             int_ptr(c.py, c.tensor.shape()[wrap_dim("size", dim, c.tensor.ndim())?])
         }
@@ -168,7 +169,11 @@ fn set_(c: &Call) -> Ret<Ptr> {
     };
     if let Ok(t) = expect_tensor(&source) {
         if t.dtype() != c.tensor.dtype() {
-            return Err(runtime_error(format!("set_: Could not set tensor of type {} to a tensor of type {}", t.dtype(), c.tensor.dtype())));
+            return Err(runtime_error(format!(
+                "set_: Could not set tensor of type {} to a tensor of type {}",
+                t.dtype(),
+                c.tensor.dtype()
+            )));
         }
         if c.arg(1, "storage_offset")?.is_none() {
             return replace(c, t.storage().clone(), t.layout().clone());
@@ -300,25 +305,62 @@ static METHODS: &[(&CStr, Method, &CStr)] = &[
     (c"is_shared", |_| bool_ptr(false), c"Whether its memory is shared between processes."),
     (c"is_conj", |_| bool_ptr(false), c"Whether it is a conjugated view: flambeau conjugates at once."),
     (c"is_neg", |_| bool_ptr(false), c"Whether it is a negated view: flambeau negates at once."),
-    (c"get_device", |c| if c.tensor.device().kind == DeviceKind::Cpu { scalar_ptr(c.py, (-1i64).into()) } else { int_ptr(c.py, c.tensor.device().index.unwrap_or(0).into()) }, c"The number of the device, -1 for the CPU."),
+    (
+        c"get_device",
+        |c| {
+            if c.tensor.device().kind == DeviceKind::Cpu {
+                scalar_ptr(c.py, (-1i64).into())
+            } else {
+                int_ptr(c.py, c.tensor.device().index.unwrap_or(0).into())
+            }
+        },
+        c"The number of the device, -1 for the CPU.",
+    ),
     (c"_is_view", |c| bool_ptr(c.tensor.base().is_some()), c"Whether it is a view of another tensor."),
-    (c"is_set_to", |c| {
-        let other = c.need(0, "tensor", "is_set_to")?;
-        let other = expect_tensor(&other)?;
-        bool_ptr(c.tensor.shares_storage(other) && c.tensor.layout() == other.layout())
-    }, c"Whether both look at the same memory in the same way."),
+    (
+        c"is_set_to",
+        |c| {
+            let other = c.need(0, "tensor", "is_set_to")?;
+            let other = expect_tensor(&other)?;
+            bool_ptr(c.tensor.shares_storage(other) && c.tensor.layout() == other.layout())
+        },
+        c"Whether both look at the same memory in the same way.",
+    ),
     (c"requires_grad_", requires_grad_, c"Asks for a gradient of this leaf, or does without."),
     (c"detach", |c| wrap(c.py, c.tensor.detach()?), c"The same values without history; shares memory."),
     (c"detach_", detach_, c"Forgets the history."),
-    (c"retain_grad", |c| c.tensor.retain_grad().map_err(Raised::from).map(|()| none()), c"Keeps the gradient of a tensor that is not a leaf in its `grad`."),
-    (c"register_hook", |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_hook")?, false), c"Registers a function that sees the gradient, and may replace it."),
-    (c"register_post_accumulate_grad_hook", |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_post_accumulate_grad_hook")?, true), c"Registers a function that runs when this leaf's gradient has been accumulated."),
+    (
+        c"retain_grad",
+        |c| c.tensor.retain_grad().map_err(Raised::from).map(|()| none()),
+        c"Keeps the gradient of a tensor that is not a leaf in its `grad`.",
+    ),
+    (
+        c"register_hook",
+        |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_hook")?, false),
+        c"Registers a function that sees the gradient, and may replace it.",
+    ),
+    (
+        c"register_post_accumulate_grad_hook",
+        |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_post_accumulate_grad_hook")?, true),
+        c"Registers a function that runs when this leaf's gradient has been accumulated.",
+    ),
     (c"set_", set_, c"Looks at another storage."),
     (c"resize_", resize_, c"Takes another shape, with more memory where that is needed."),
     (c"untyped_storage", |c| crate::storage::storage_ptr(c.py, c.tensor.storage().clone()), c"The memory."),
     (c"_storage_id", |c| int_ptr(c.py, c.tensor.storage().id()), c"A number that tells storages apart."),
-    (c"as_subclass", |c| { let class = c.need(0, "cls", "as_subclass")?; make_subclass(&class, c.object, false) }, c"The same values as an object of a subclass."),
-    (c"numpy", |c| crate::numpy::numpy(c.py, c.tensor, c.object, c.arg(0, "force")?.map_or(Ok(false), |x| x.is_truthy())?), c"A NumPy array on the same memory."),
+    (
+        c"as_subclass",
+        |c| {
+            let class = c.need(0, "cls", "as_subclass")?;
+            make_subclass(&class, c.object, false)
+        },
+        c"The same values as an object of a subclass.",
+    ),
+    (
+        c"numpy",
+        |c| crate::numpy::numpy(c.py, c.tensor, c.object, c.arg(0, "force")?.map_or(Ok(false), |x| x.is_truthy())?),
+        c"A NumPy array on the same memory.",
+    ),
     (c"__array__", |c| crate::numpy::array(c.py, c.tensor, c.object, c.arg(0, "dtype")?), c"For NumPy."),
     (c"to", conversion::to, c"The same values in another dtype, on another device, in another memory format."),
     (c"type", conversion::type_, c"The type's name, or the same values in another dtype."),

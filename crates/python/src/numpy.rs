@@ -25,7 +25,9 @@ fn typestr(dtype: DType) -> Ret<&'static str> {
         DType::F64 => "<f8",
         DType::C64 => "<c8",
         DType::C128 => "<c16",
-        other => return Err(type_error(format!("Got unsupported ScalarType {other}: NumPy has no such type; convert with .float() first"))),
+        other => {
+            return Err(type_error(format!("Got unsupported ScalarType {other}: NumPy has no such type; convert with .float() first")));
+        }
     })
 }
 
@@ -76,7 +78,9 @@ pub fn from_array(array: &Bound<'_, PyAny>, copy: bool) -> Ret<Tensor> {
 /// Why a tensor cannot look at an array's memory.
 fn obstacle(array: &Bound<'_, PyAny>, dtype: DType) -> Ret<Option<&'static str>> {
     if !array.getattr("dtype")?.getattr("isnative")?.extract::<bool>()? {
-        return Ok(Some("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."));
+        return Ok(Some(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.",
+        ));
     }
     let strides: Vec<isize> = array.getattr("strides")?.extract()?;
     if strides.iter().any(|&s| s < 0) {
@@ -85,7 +89,9 @@ fn obstacle(array: &Bound<'_, PyAny>, dtype: DType) -> Ret<Option<&'static str>>
         ));
     }
     if strides.iter().any(|&s| s % dtype.size() as isize != 0) {
-        return Ok(Some("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."));
+        return Ok(Some(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.",
+        ));
     }
     let aligned: bool = array.getattr("flags")?.getattr("aligned")?.extract()?;
     Ok((!aligned).then_some("given numpy array is not aligned for its type. Copy the numpy array to reallocate the memory."))

@@ -195,7 +195,9 @@ impl Form {
             spread,
             numbers: params.iter().map(|p| p.name == "value" || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
             factory: has(Kind::DType) && has(Kind::Device),
-            fresh: !row.parsed().is_view() && !params.iter().any(|p| p.written) && row.parsed().returns.iter().all(|r| r.starts_with("Tensor")),
+            fresh: !row.parsed().is_view()
+                && !params.iter().any(|p| p.written)
+                && row.parsed().returns.iter().all(|r| r.starts_with("Tensor")),
             requires_grad: params.iter().position(|p| p.name == "requires_grad" && p.kind == Kind::Bool),
         }
     }
@@ -445,4 +447,3 @@ pub fn outs_of(py: Python<'_>, out: Ptr) -> Ret<Option<Vec<Bound<'_, PyAny>>>> {
     let items: Vec<_> = out.try_iter()?.collect::<PyResult<_>>()?;
     Ok(items.iter().all(is_one).then_some(items))
 }
-

@@ -465,6 +465,9 @@ static FAMILIES: &[&[&[Op]]] = &[
     super::matmul::FAMILIES,
     super::create::FAMILIES,
     super::random::FAMILIES,
+    super::reduce::FAMILIES,
+    super::scan::FAMILIES,
+    super::nn::FAMILIES,
 ];
 
 /// A row with its signature, which is parsed when it is first asked for.
