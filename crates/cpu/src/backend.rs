@@ -29,7 +29,14 @@ impl Backend for Cpu {
         unsafe { alloc::deallocate(ptr, nbytes) }
     }
 
-    unsafe fn pointwise(&self, program: &Program, params: &[Scalar], sizes: &[usize], outputs: &[Operand], inputs: &[Operand]) -> Result<()> {
+    unsafe fn pointwise(
+        &self,
+        program: &Program,
+        params: &[Scalar],
+        sizes: &[usize],
+        outputs: &[Operand],
+        inputs: &[Operand],
+    ) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { exec::pointwise(program, params, sizes, outputs, inputs) }
     }
@@ -64,7 +71,10 @@ unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
     if let Some(added) = call.bias {
         // One row for all products, as `linear` and `addmm` give it; the engine adds other shapes itself.
         if added.strides != [0, 0, 1] {
-            return Err(Error::not_implemented(format!("matmul: a bias of strides {:?} is not implemented on cpu: it must be one row", added.strides)));
+            return Err(Error::not_implemented(format!(
+                "matmul: a bias of strides {:?} is not implemented on cpu: it must be one row",
+                added.strides
+            )));
         }
         bias = Bias::Columns(added.ptr.cast::<T>().cast_const());
     }
