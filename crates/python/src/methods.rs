@@ -1,6 +1,7 @@
 //! Methods of tensors that are no operations: what tells about them, and what changes what they are.
 
 use crate::attributes::int_ptr;
+use crate::conversion;
 use crate::convert::{int_of, ints_of, scalar_ptr};
 use crate::error::*;
 use crate::objects::MemoryFormatObject;
@@ -45,6 +46,11 @@ impl<'py> Call<'_, 'py> {
         Ok(None)
     }
 
+    /// How many arguments came by position.
+    pub fn positional(&self) -> usize {
+        self.positional
+    }
+
     /// Whether there is no argument at all.
     fn bare(&self) -> bool {
         self.args.is_empty()
@@ -71,7 +77,8 @@ impl<'py> Call<'_, 'py> {
     }
 }
 
-type Method = fn(&Call) -> Ret<Ptr>;
+/// A method's body.
+pub type Method = fn(&Call) -> Ret<Ptr>;
 
 fn item(c: &Call) -> Ret<Ptr> {
     scalar_ptr(c.py, c.tensor.item()?)
@@ -360,8 +367,8 @@ macro_rules! trampolines {
 
 type Trampoline = unsafe extern "C" fn(Ptr, *const Ptr, ffi::Py_ssize_t, Ptr) -> Ptr;
 
-static TRAMPOLINES: [Trampoline; 48] = trampolines!(
-    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47
+static TRAMPOLINES: [Trampoline; 72] = trampolines!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66 67 68 69 70 71
 );
 
 /// # Safety
@@ -375,21 +382,26 @@ unsafe fn enter(i: usize, obj: Ptr, args: *const Ptr, n: ffi::Py_ssize_t, names:
             let total = n as usize + named;
             let args = if total == 0 { &[][..] } else { std::slice::from_raw_parts(args, total) };
             let call = Call { py, tensor: own_tensor(obj)?, object: Bound::ref_from_ptr(py, &obj), args, positional: n as usize, names };
-            (METHODS[i].1)(&call)
+            let method = METHODS.get(i).unwrap_or_else(|| &conversion::METHODS[i - METHODS.len()]);
+            (method.1)(&call)
         }
     })
 }
 
+/// All methods, in the order of their trampolines.
+fn all() -> impl Iterator<Item = &'static (&'static CStr, Method, &'static CStr)> {
+    METHODS.iter().chain(conversion::METHODS)
+}
+
 /// Whether the type has a method of this name that is no operation of the table.
 pub fn is_native(name: &str) -> bool {
-    METHODS.iter().any(|(n, ..)| n.to_bytes() == name.as_bytes())
+    all().any(|(n, ..)| n.to_bytes() == name.as_bytes())
 }
 
 /// The methods as the type wants them. Never freed.
 pub fn methods() -> *mut c_void {
-    assert!(METHODS.len() <= TRAMPOLINES.len(), "each method has its trampoline");
-    let mut all: Vec<ffi::PyMethodDef> = METHODS
-        .iter()
+    assert!(all().count() <= TRAMPOLINES.len(), "each method has its trampoline");
+    let mut all: Vec<ffi::PyMethodDef> = all()
         .zip(TRAMPOLINES)
         .map(|((name, _, doc), f)| ffi::PyMethodDef {
             ml_name: name.as_ptr(),
