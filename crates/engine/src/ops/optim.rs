@@ -29,16 +29,7 @@ pub struct Adam {
 
 impl Default for Adam {
     fn default() -> Adam {
-        Adam {
-            lr: 1e-3,
-            beta1: 0.9,
-            beta2: 0.999,
-            weight_decay: 0.0,
-            eps: 1e-8,
-            amsgrad: false,
-            maximize: false,
-            decoupled: false,
-        }
+        Adam { lr: 1e-3, beta1: 0.9, beta2: 0.999, weight_decay: 0.0, eps: 1e-8, amsgrad: false, maximize: false, decoupled: false }
     }
 }
 
