@@ -53,7 +53,7 @@ fn moved(t: &Tensor, device: Device, dtype: DType) -> Ret<Tensor> {
         .into());
     }
     let layout = Layout::in_format("to", t.shape(), MemoryFormat::Preserve, Some(t.layout()))?;
-    let out = Tensor::empty_layout(layout, dtype, device)?;
+    let out = Tensor::empty_strided(layout.sizes(), layout.strides(), dtype, device)?;
     if !device.is_meta() {
         out.copy_(t)?;
     } else if t.requires_grad() {
