@@ -5,6 +5,7 @@
 //! them into tiles that stay in the first-level cache, and runs the steps on each tile ([`run`]). Operands that
 //! lie in memory as registers hold them are read and written in place.
 
+pub mod blocks;
 pub mod gather;
 pub mod iterate;
 pub mod kernels;

@@ -18,6 +18,8 @@ pub struct Plan {
     pub registers: usize,
     /// Bytes an element of a register.
     pub width: usize,
+    /// The program hands its one input on as it is, so that elements are moved without being looked at.
+    pub moves: bool,
 }
 
 /// One instruction.
@@ -319,6 +321,7 @@ impl Builder<'_> {
             results: results.iter().map(|&r| slot(r, &assigned)).collect(),
             registers: registers as usize,
             width: sizes.max().unwrap_or(1),
+            moves: program.is_identity() && outputs == 1,
         }
     }
 }
