@@ -193,7 +193,7 @@ impl Form {
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: matches!(row.call, Call::Pointwise(_) | Call::Choose(_)) && tensors > 1,
+            numbers: (matches!(row.call, Call::Pointwise(_) | Call::Choose(_)) && tensors > 1) || row.name() == "fill_",
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()
                 && !params.iter().any(|p| p.written)

@@ -49,7 +49,7 @@ def _same_shape(name, input, target):
         "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
         stacklevel=3,
     )
-    return _C.broadcast_tensors(input, target)
+    return _C.broadcast_tensors([input, target])
 
 
 def _weighted(loss, weight, name):
