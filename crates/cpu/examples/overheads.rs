@@ -23,16 +23,12 @@ fn pair(nbytes: usize) {
 
 fn main() {
     for size in [64, 4096, 64 << 10, 256 << 10, 64 << 20] {
-        nanoseconds(&format!("allocate and free {size} bytes"), 100_000, || {
-            pair(size)
-        });
+        nanoseconds(&format!("allocate and free {size} bytes"), 100_000, || pair(size));
     }
     nanoseconds("200 blocks of 64 bytes, then free them", 2000, || {
         let blocks: [_; 200] = std::array::from_fn(|_| alloc::allocate(64).expect("memory"));
         // SAFETY: allocated above.
-        blocks
-            .into_iter()
-            .for_each(|ptr| unsafe { alloc::deallocate(ptr, 64) });
+        blocks.into_iter().for_each(|ptr| unsafe { alloc::deallocate(ptr, 64) });
     });
     nanoseconds("fill a fresh 64 MiB block", 5, || {
         let ptr = alloc::allocate(64 << 20).expect("memory");
@@ -52,19 +48,11 @@ fn main() {
         }
     });
     println!("{} threads", pool::num_threads());
-    nanoseconds("empty loop, workers awake", 100_000, || {
-        pool::parallel_for(2, 1, &|_| _ = black_box(0))
+    nanoseconds("empty loop, workers awake", 100_000, || pool::parallel_for(2, 1, &|_| _ = black_box(0)));
+    nanoseconds("loop on the caller", 100_000, || pool::parallel_for(2, 2, &|_| _ = black_box(0)));
+    nanoseconds("empty loop after 1 ms of sleep, less the sleep", 200, || {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        pool::parallel_for(2, 1, &|_| _ = black_box(0));
     });
-    nanoseconds("loop on the caller", 100_000, || {
-        pool::parallel_for(2, 2, &|_| _ = black_box(0))
-    });
-    nanoseconds(
-        "empty loop after 1 ms of sleep, less the sleep",
-        200,
-        || {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            pool::parallel_for(2, 1, &|_| _ = black_box(0));
-        },
-    );
     println!("{:?}", alloc::stats());
 }

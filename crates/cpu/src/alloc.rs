@@ -42,12 +42,7 @@ pub struct OutOfMemory {
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot allocate {} bytes ({}) of CPU memory: ",
-            self.requested,
-            Human(self.requested)
-        )?;
+        write!(f, "cannot allocate {} bytes ({}) of CPU memory: ", self.requested, Human(self.requested))?;
         if let Some(available) = self.available {
             write!(f, "{} are available, ", Human(available))?;
         }
@@ -199,10 +194,7 @@ struct Block {
 #[inline]
 fn allocate_inner(nbytes: usize) -> Result<Block, OutOfMemory> {
     if nbytes == 0 {
-        return Ok(Block {
-            ptr: NonNull::without_provenance(ALIGN),
-            zeroed: true,
-        });
+        return Ok(Block { ptr: NonNull::without_provenance(ALIGN), zeroed: true });
     }
     if nbytes <= SMALL {
         let class = class_of(nbytes);
@@ -229,20 +221,14 @@ fn account(class: usize) {
 #[cold]
 #[inline(never)]
 fn allocate_slow(nbytes: usize) -> Result<Block, OutOfMemory> {
-    let fail = |available| OutOfMemory {
-        requested: nbytes,
-        allocated: ALLOCATED.load(Relaxed),
-        available,
-    };
+    let fail = |available| OutOfMemory { requested: nbytes, allocated: ALLOCATED.load(Relaxed), available };
     if nbytes > isize::MAX as usize / 2 || class_of(nbytes) >= CLASSES {
         return Err(fail(available_memory()));
     }
     let class = class_of(nbytes);
     // Small allocations are counted by their thread, in `take` and `refill`.
     // SAFETY: the cell belongs to this thread, and `refill` calls nothing that would come back to it.
-    let refilled = LOCAL.try_with(|local| unsafe {
-        (class < SMALL_CLASSES).then(|| (*local.0.get()).refill(class))
-    });
+    let refilled = LOCAL.try_with(|local| unsafe { (class < SMALL_CLASSES).then(|| (*local.0.get()).refill(class)) });
     let cached = refilled.ok().flatten().unwrap_or_else(|| {
         ALLOCATIONS.fetch_add(1, Relaxed);
         shared::take(class)
@@ -260,10 +246,7 @@ fn allocate_slow(nbytes: usize) -> Result<Block, OutOfMemory> {
         Ok(ptr) => {
             MISSES.fetch_add(1, Relaxed);
             account(class);
-            Ok(Block {
-                ptr,
-                zeroed: size >= LARGE && cfg!(target_os = "linux"),
-            })
+            Ok(Block { ptr, zeroed: size >= LARGE && cfg!(target_os = "linux") })
         }
         Err(available) => Err(fail(available)),
     }

@@ -41,9 +41,7 @@ impl Isa {
 
     /// The level of that name, in any case of letters.
     pub fn from_name(name: &str) -> Option<Isa> {
-        [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512]
-            .into_iter()
-            .find(|isa| isa.name().eq_ignore_ascii_case(name))
+        [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512].into_iter().find(|isa| isa.name().eq_ignore_ascii_case(name))
     }
 
     /// Whether this processor can run kernels compiled for the level.
@@ -57,9 +55,7 @@ impl Isa {
 
     /// Every level that this processor can run, the plainest first: what a test of kernels goes through.
     pub fn supported() -> impl Iterator<Item = Isa> {
-        [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512]
-            .into_iter()
-            .filter(|isa| isa.is_supported())
+        [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_supported())
     }
 }
 
@@ -92,27 +88,14 @@ pub fn level() -> Isa {
 #[cold]
 fn detect(wanted: Option<&str>) -> Isa {
     let best = Isa::supported().last().unwrap_or(Isa::Portable);
-    wanted
-        .and_then(Isa::from_name)
-        .filter(|isa| isa.is_supported())
-        .unwrap_or(best)
+    wanted.and_then(Isa::from_name).filter(|isa| isa.is_supported()).unwrap_or(best)
 }
 
 #[cfg(target_arch = "x86_64")]
 fn x86_has(isa: Isa) -> bool {
     use std::arch::is_x86_feature_detected as has;
-    let v3 = has!("avx2")
-        && has!("fma")
-        && has!("f16c")
-        && has!("bmi1")
-        && has!("bmi2")
-        && has!("lzcnt")
-        && has!("popcnt");
-    let v4 = has!("avx512f")
-        && has!("avx512bw")
-        && has!("avx512cd")
-        && has!("avx512dq")
-        && has!("avx512vl");
+    let v3 = has!("avx2") && has!("fma") && has!("f16c") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
+    let v4 = has!("avx512f") && has!("avx512bw") && has!("avx512cd") && has!("avx512dq") && has!("avx512vl");
     v3 && (isa == Isa::Avx2 || v4)
 }
 
@@ -139,11 +122,7 @@ mod tests {
         assert!(best.is_supported());
         assert_eq!(detect(Some("portable")), Isa::Portable);
         assert_eq!(detect(Some("nonsense")), best);
-        let foreign = if cfg!(target_arch = "x86_64") {
-            "neon"
-        } else {
-            "avx2"
-        };
+        let foreign = if cfg!(target_arch = "x86_64") { "neon" } else { "avx2" };
         assert_eq!(detect(Some(foreign)), best);
     }
 }

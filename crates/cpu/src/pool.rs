@@ -88,11 +88,7 @@ static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 fn pool() -> &'static Pool {
     let pool = POOL.load(Ordering::Acquire);
     // SAFETY: a pool that was published is never freed.
-    if let Some(pool) = unsafe { pool.as_ref() } {
-        pool
-    } else {
-        make_pool()
-    }
+    if let Some(pool) = unsafe { pool.as_ref() } { pool } else { make_pool() }
 }
 
 #[cold]
@@ -100,12 +96,7 @@ fn make_pool() -> &'static Pool {
     static FORK: Once = Once::new();
     FORK.call_once(register_fork_handler);
     let new = Box::into_raw(Box::new(Pool::new()));
-    match POOL.compare_exchange(
-        std::ptr::null_mut(),
-        new,
-        Ordering::AcqRel,
-        Ordering::Acquire,
-    ) {
+    match POOL.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: published just now, and never freed.
         Ok(_) => unsafe { &*new },
         Err(other) => {

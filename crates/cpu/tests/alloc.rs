@@ -46,39 +46,14 @@ fn bytes<'a>(ptr: NonNull<u8>, nbytes: usize) -> &'a [u8] {
 #[test]
 fn blocks_are_aligned_writable_and_apart() {
     let _alone = alone();
-    let sizes = [
-        1,
-        63,
-        64,
-        65,
-        1000,
-        1024,
-        1025,
-        4096,
-        SMALL,
-        SMALL + 1,
-        1 << 20,
-        LARGE - 1,
-        LARGE,
-        LARGE + 1,
-        9 << 20,
-    ];
-    let blocks: Vec<_> = sizes
-        .iter()
-        .flat_map(|&size| (0..3).map(move |_| (allocate(size), size)))
-        .collect();
+    let sizes = [1, 63, 64, 65, 1000, 1024, 1025, 4096, SMALL, SMALL + 1, 1 << 20, LARGE - 1, LARGE, LARGE + 1, 9 << 20];
+    let blocks: Vec<_> = sizes.iter().flat_map(|&size| (0..3).map(move |_| (allocate(size), size))).collect();
     for (index, &(ptr, size)) in blocks.iter().enumerate() {
-        assert_eq!(
-            ptr.as_ptr() as usize % if size < LARGE { ALIGNMENT } else { LARGE },
-            0
-        );
+        assert_eq!(ptr.as_ptr() as usize % if size < LARGE { ALIGNMENT } else { LARGE }, 0);
         fill(ptr, size, index as u8);
     }
     for (index, &(ptr, size)) in blocks.iter().enumerate() {
-        assert!(
-            bytes(ptr, size).iter().all(|&byte| byte == index as u8),
-            "{size}"
-        );
+        assert!(bytes(ptr, size).iter().all(|&byte| byte == index as u8), "{size}");
         free(ptr, size);
     }
     assert_eq!(alloc::stats().allocated, 0);
@@ -94,10 +69,7 @@ fn freed_blocks_come_back() {
         let second = allocate(size);
         let after = alloc::stats();
         assert_eq!(first, second, "{size}");
-        assert_eq!(
-            (after.allocations, after.cache_hits),
-            (before.allocations + 1, before.cache_hits + 1)
-        );
+        assert_eq!((after.allocations, after.cache_hits), (before.allocations + 1, before.cache_hits + 1));
         assert_eq!(after.reserved, before.reserved);
         free(second, size);
     }
@@ -136,10 +108,7 @@ fn impossible_sizes_are_errors_that_leave_the_allocator_usable() {
     for size in [usize::MAX, isize::MAX as usize, 1 << 50, 1 << 46, 1 << 42] {
         let error = alloc::allocate(size).unwrap_err();
         assert_eq!(error.requested, size);
-        assert!(
-            error.to_string().contains(&format!("{size} bytes")),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("{size} bytes")), "{error}");
         assert_eq!(alloc::allocate_zeroed(size).unwrap_err().requested, size);
     }
     // Each half of what is available could be had; both and a bit more could not be written.
@@ -162,22 +131,11 @@ fn statistics_count_bytes() {
     assert_eq!((start.allocated, start.reserved), (0, 0));
     let (a, b) = (allocate(4 << 20), allocate(100));
     let both = alloc::stats();
-    assert_eq!(
-        (both.allocated, both.reserved),
-        ((4 << 20) + 128, (4 << 20) + 128)
-    );
+    assert_eq!((both.allocated, both.reserved), ((4 << 20) + 128, (4 << 20) + 128));
     free(a, 4 << 20);
     free(b, 100);
-    let Stats {
-        allocated,
-        reserved,
-        peak_allocated,
-        ..
-    } = alloc::stats();
-    assert_eq!(
-        (allocated, reserved, peak_allocated),
-        (0, both.reserved, both.allocated)
-    );
+    let Stats { allocated, reserved, peak_allocated, .. } = alloc::stats();
+    assert_eq!((allocated, reserved, peak_allocated), (0, both.reserved, both.allocated));
     alloc::empty_cache();
     assert_eq!(alloc::stats().reserved, 0);
     alloc::reset_peak();
@@ -233,9 +191,7 @@ fn blocks_may_be_freed_by_other_threads_and_outlive_theirs() {
     });
     let threads: Vec<_> = threads.collect();
     // A scope would not wait until the threads have given back their caches.
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
     let after = alloc::stats();
     assert_eq!(after.allocated, 0);
     // Those threads are gone: what they kept came to the shared cache and is used here.

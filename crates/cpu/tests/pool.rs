@@ -19,14 +19,9 @@ fn assert_covers_once(n: usize, grain: usize) {
     parallel_for(n, grain, &|range| {
         assert!(!range.is_empty() && range.start.is_multiple_of(grain.max(1)));
         assert!(range.len() >= grain || range.end == n);
-        counts[range]
-            .iter()
-            .for_each(|count| _ = count.fetch_add(1, Relaxed));
+        counts[range].iter().for_each(|count| _ = count.fetch_add(1, Relaxed));
     });
-    assert!(
-        counts.iter().all(|count| count.load(Relaxed) == 1),
-        "{n} by {grain}"
-    );
+    assert!(counts.iter().all(|count| count.load(Relaxed) == 1), "{n} by {grain}");
 }
 
 #[test]
@@ -68,9 +63,7 @@ fn small_and_nested_loops_stay_on_their_thread() {
     parallel_for(64, 1, &|_| {
         assert!(pool::in_parallel());
         let outer = std::thread::current().id();
-        parallel_for(1000, 1, &|range| {
-            assert_eq!((range, std::thread::current().id()), (0..1000, outer))
-        });
+        parallel_for(1000, 1, &|range| assert_eq!((range, std::thread::current().id()), (0..1000, outer)));
     });
     assert!(!pool::in_parallel());
 }
@@ -134,8 +127,7 @@ fn a_forked_child_has_a_pool_of_its_own() {
         // SAFETY: the child runs loops and ends without running any handler.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let done =
-                std::panic::catch_unwind(|| (0..10).for_each(|_| assert_covers_once(1000, 1)));
+            let done = std::panic::catch_unwind(|| (0..10).for_each(|_| assert_covers_once(1000, 1)));
             // SAFETY: ends the child.
             unsafe { libc::_exit(if done.is_ok() { 7 } else { 1 }) }
         }
@@ -143,10 +135,7 @@ fn a_forked_child_has_a_pool_of_its_own() {
         let mut status = 0;
         // SAFETY: waits for the child made above.
         unsafe { libc::waitpid(child, &mut status, 0) };
-        assert!(
-            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
-            "{status}"
-        );
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status}");
         assert_covers_once(100, 1);
     }
 }

@@ -46,23 +46,14 @@ mod tests {
     fn a_class_holds_its_sizes_and_the_one_below_does_not() {
         let mut sizes: Vec<usize> = (1..100_000).collect();
         for shift in 17..46 {
-            sizes.extend([
-                (1 << shift) - 1,
-                1 << shift,
-                (1 << shift) + 1,
-                (5 << shift) / 4,
-                (5 << shift) / 4 + 1,
-            ]);
+            sizes.extend([(1 << shift) - 1, 1 << shift, (1 << shift) + 1, (5 << shift) / 4, (5 << shift) / 4 + 1]);
         }
         for nbytes in sizes {
             let class = class_of(nbytes);
             assert!(class_size(class) >= nbytes, "{nbytes}");
             assert_eq!(class_size(class) % ALIGNMENT, 0);
             assert!(class == 0 || class_size(class - 1) < nbytes, "{nbytes}");
-            assert!(
-                class_size(class) - nbytes < ALIGNMENT.max(nbytes / 8 + 1),
-                "{nbytes}"
-            );
+            assert!(class_size(class) - nbytes < ALIGNMENT.max(nbytes / 8 + 1), "{nbytes}");
         }
         assert_eq!(class_size(SMALL_CLASSES - 1), SMALL);
         assert_eq!(class_size(class_of(64 << 20)), 64 << 20);

@@ -26,20 +26,13 @@ struct Shared {
 // SAFETY: the blocks belong to the cache alone, so it may be used from any thread.
 unsafe impl Send for Shared {}
 
-static SHARED: Mutex<Shared> = Mutex::new(Shared {
-    lists: [const { VecDeque::new() }; CLASSES],
-    bytes: 0,
-    clock: 0,
-    limit: None,
-});
+static SHARED: Mutex<Shared> = Mutex::new(Shared { lists: [const { VecDeque::new() }; CLASSES], bytes: 0, clock: 0, limit: None });
 
 fn lock() -> MutexGuard<'static, Shared> {
     static FORK: Once = Once::new();
     FORK.call_once(register_fork_handlers);
     // Nothing panics with the lock held that would leave the lists broken.
-    SHARED
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Keeps free blocks of a class, or returns to the system what is over the limits.
@@ -94,11 +87,7 @@ pub(super) fn release_all() {
     {
         let mut shared = lock();
         for (class, list) in shared.lists.iter_mut().enumerate() {
-            evicted.extend(
-                std::mem::take(list)
-                    .into_iter()
-                    .map(|cached| (class, cached.ptr)),
-            );
+            evicted.extend(std::mem::take(list).into_iter().map(|cached| (class, cached.ptr)));
         }
         shared.bytes = 0;
     }
@@ -116,16 +105,11 @@ impl Shared {
     /// Moves blocks to `evicted`: those of `class` over its half of the limit, then the oldest of all classes.
     fn shrink(&mut self, class: usize, evicted: &mut Vec<(usize, NonNull<u8>)>) {
         let limit = *self.limit.get_or_insert_with(default_limit);
-        while self.lists[class].len() > 1 && self.lists[class].len() * class_size(class) > limit / 2
-        {
+        while self.lists[class].len() > 1 && self.lists[class].len() * class_size(class) > limit / 2 {
             self.evict(class, evicted);
         }
         while self.bytes > limit {
-            let ages = self
-                .lists
-                .iter()
-                .enumerate()
-                .filter_map(|(class, list)| Some((list.front()?.since, class)));
+            let ages = self.lists.iter().enumerate().filter_map(|(class, list)| Some((list.front()?.since, class)));
             match ages.min() {
                 Some((_, oldest)) => self.evict(oldest, evicted),
                 None => break,
@@ -157,9 +141,7 @@ static HELD: HeldForFork = HeldForFork(UnsafeCell::new(None));
 #[cfg(unix)]
 fn register_fork_handlers() {
     extern "C" fn before() {
-        let guard = SHARED
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let guard = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // SAFETY: the lock is held, so no other thread is between its handlers.
         unsafe { *HELD.0.get() = Some(guard) };
     }

@@ -29,11 +29,7 @@ pub(super) fn map(size: usize) -> Result<NonNull<u8>, Option<usize>> {
             return Err(total.map(|total| total.saturating_sub(reserved())));
         }
     }
-    let ptr = if size >= LARGE {
-        map_large(size)
-    } else {
-        map_small(size)
-    };
+    let ptr = if size >= LARGE { map_large(size) } else { map_small(size) };
     match ptr {
         Some(ptr) => {
             RESERVED.fetch_add(size, Relaxed);
@@ -55,12 +51,7 @@ pub(super) unsafe fn unmap(ptr: NonNull<u8>, size: usize) {
         unsafe { unmap_large(ptr, size) }
     } else {
         // SAFETY: from `map_small`, by the caller's promise, with this layout.
-        unsafe {
-            System.dealloc(
-                ptr.as_ptr(),
-                Layout::from_size_align_unchecked(size, ALIGNMENT),
-            )
-        }
+        unsafe { System.dealloc(ptr.as_ptr(), Layout::from_size_align_unchecked(size, ALIGNMENT)) }
     }
 }
 
@@ -74,20 +65,14 @@ fn map_small(size: usize) -> Option<NonNull<u8>> {
 fn map_large(size: usize) -> Option<NonNull<u8>> {
     // Map one alignment more than needed, then cut the ends off.
     let padded = size.checked_add(LARGE)?;
-    let (protection, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new anonymous mapping at an address that the kernel chooses.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), padded, protection, flags, -1, 0) };
     if base == libc::MAP_FAILED {
         return None;
     }
     let start = (base as usize).next_multiple_of(LARGE);
-    let (before, after) = (
-        start - base as usize,
-        base as usize + padded - (start + size),
-    );
+    let (before, after) = (start - base as usize, base as usize + padded - (start + size));
     // SAFETY: both ranges lie in the new mapping, outside of the block; sizes of classes are whole pages. Advice
     // that the kernel does not take changes nothing.
     unsafe {
@@ -122,12 +107,7 @@ fn map_large(size: usize) -> Option<NonNull<u8>> {
 #[cfg(not(target_os = "linux"))]
 unsafe fn unmap_large(ptr: NonNull<u8>, size: usize) {
     // SAFETY: from `map_small` with this layout.
-    unsafe {
-        System.dealloc(
-            ptr.as_ptr(),
-            Layout::from_size_align_unchecked(size, ALIGNMENT),
-        )
-    }
+    unsafe { System.dealloc(ptr.as_ptr(), Layout::from_size_align_unchecked(size, ALIGNMENT)) }
 }
 
 /// The bytes of memory and swap that the system, and the control group of the process, can still give; `None`
@@ -146,10 +126,7 @@ fn total_memory() -> Option<usize> {
     #[cfg(all(unix, not(target_os = "linux")))]
     // SAFETY: `sysconf` only reads.
     return unsafe {
-        let (pages, size) = (
-            libc::sysconf(libc::_SC_PHYS_PAGES),
-            libc::sysconf(libc::_SC_PAGESIZE),
-        );
+        let (pages, size) = (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE));
         (pages > 0 && size > 0).then_some((pages as usize).saturating_mul(size as usize))
     };
     #[cfg(not(unix))]
@@ -164,12 +141,7 @@ mod linux {
     pub(super) fn available() -> Option<usize> {
         let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
         let free = field(&meminfo, "MemAvailable:")? + field(&meminfo, "SwapFree:").unwrap_or(0);
-        Some(
-            groups()
-                .iter()
-                .filter_map(Group::available)
-                .fold(free, usize::min),
-        )
+        Some(groups().iter().filter_map(Group::available).fold(free, usize::min))
     }
 
     pub(super) fn total() -> Option<usize> {
@@ -177,24 +149,14 @@ mod linux {
         *TOTAL.get_or_init(|| {
             let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
             let total = field(&meminfo, "MemTotal:")? + field(&meminfo, "SwapTotal:").unwrap_or(0);
-            Some(
-                groups()
-                    .iter()
-                    .filter_map(Group::limit)
-                    .fold(total, usize::min),
-            )
+            Some(groups().iter().filter_map(Group::limit).fold(total, usize::min))
         })
     }
 
     /// The bytes in a line such as `MemFree:  123 kB`.
     pub(super) fn field(meminfo: &str, name: &str) -> Option<usize> {
         let rest = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-        rest.trim()
-            .trim_end_matches("kB")
-            .trim()
-            .parse::<usize>()
-            .ok()?
-            .checked_mul(1024)
+        rest.trim().trim_end_matches("kB").trim().parse::<usize>().ok()?.checked_mul(1024)
     }
 
     /// A memory control group that the process is in, itself or an ancestor.
@@ -218,32 +180,21 @@ mod linux {
         }
 
         fn swap_limit(&self) -> usize {
-            self.read("memory.swap.max")
-                .and_then(|text| text.trim().parse().ok())
-                .unwrap_or(0)
+            self.read("memory.swap.max").and_then(|text| text.trim().parse().ok()).unwrap_or(0)
         }
 
         fn available(&self) -> Option<usize> {
             let limit = self.limit()?;
             let usage = self.read(self.usage_file)?.trim().parse::<usize>().ok()?;
             let stat = self.read("memory.stat").unwrap_or_default();
-            let reclaimable = stat
-                .lines()
-                .find_map(|line| {
-                    line.strip_prefix(self.reclaimable)?
-                        .trim()
-                        .parse::<usize>()
-                        .ok()
-                })
-                .unwrap_or(0);
+            let reclaimable = stat.lines().find_map(|line| line.strip_prefix(self.reclaimable)?.trim().parse::<usize>().ok()).unwrap_or(0);
             Some(limit.saturating_sub(usage.saturating_sub(reclaimable)))
         }
     }
 
     fn groups() -> &'static [Group] {
         static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
-        GROUPS
-            .get_or_init(|| find(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default()))
+        GROUPS.get_or_init(|| find(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default()))
     }
 
     /// The groups that `/proc/self/cgroup` names, from that of the process up to the root of each hierarchy.
@@ -255,30 +206,15 @@ mod linux {
                 continue;
             };
             let (root, limit_file, usage_file, reclaimable) = if controllers.is_empty() {
-                (
-                    "/sys/fs/cgroup",
-                    "memory.max",
-                    "memory.current",
-                    "inactive_file ",
-                )
+                ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ")
             } else if controllers.split(',').any(|name| name == "memory") {
-                (
-                    "/sys/fs/cgroup/memory",
-                    "memory.limit_in_bytes",
-                    "memory.usage_in_bytes",
-                    "total_inactive_file ",
-                )
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
             } else {
                 continue;
             };
             let path = Path::new(path.trim_start_matches('/'));
             for ancestor in path.ancestors() {
-                groups.push(Group {
-                    folder: Path::new(root).join(ancestor),
-                    limit_file,
-                    usage_file,
-                    reclaimable,
-                });
+                groups.push(Group { folder: Path::new(root).join(ancestor), limit_file, usage_file, reclaimable });
             }
         }
         groups
@@ -298,20 +234,9 @@ mod linux {
         #[test]
         fn all_ancestors_limit() {
             let groups = find("12:cpu,cpuacct:/a\n5:memory:/docker/x\n0::/user.slice/b\n");
-            let folders: Vec<_> = groups
-                .iter()
-                .map(|group| group.folder.to_str().unwrap())
-                .collect();
-            let memory = [
-                "/sys/fs/cgroup/memory/docker/x",
-                "/sys/fs/cgroup/memory/docker",
-                "/sys/fs/cgroup/memory/",
-            ];
-            let unified = [
-                "/sys/fs/cgroup/user.slice/b",
-                "/sys/fs/cgroup/user.slice",
-                "/sys/fs/cgroup/",
-            ];
+            let folders: Vec<_> = groups.iter().map(|group| group.folder.to_str().unwrap()).collect();
+            let memory = ["/sys/fs/cgroup/memory/docker/x", "/sys/fs/cgroup/memory/docker", "/sys/fs/cgroup/memory/"];
+            let unified = ["/sys/fs/cgroup/user.slice/b", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup/"];
             assert_eq!(folders, [memory, unified].concat());
         }
 

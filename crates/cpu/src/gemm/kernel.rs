@@ -88,9 +88,7 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
         let mut sums = [[zero; NV]; MR];
         let mut rows = [a.ptr; POINTERS];
         for group in 0..POINTERS {
-            rows[group] = a
-                .ptr
-                .wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row);
+            rows[group] = a.ptr.wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row);
         }
         let mut b = b;
         while left > 0 {
@@ -139,13 +137,7 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
             spilled[I] = sums[I];
         });
         for i in 0..MR {
-            finish_row::<V, NV>(
-                &spilled[i],
-                c.wrapping_offset(i as isize * c_row),
-                columns,
-                i,
-                finish,
-            );
+            finish_row::<V, NV>(&spilled[i], c.wrapping_offset(i as isize * c_row), columns, i, finish);
         }
     }
 }
@@ -191,19 +183,12 @@ unsafe fn finish_row<V: Vector, const NV: usize>(
                 sum = V::load_partial(c, count).add(sum);
             }
             if !finish.column_bias.is_null() {
-                sum = sum.add(V::load_partial(
-                    finish.column_bias.wrapping_add(j * V::LANES),
-                    count,
-                ));
+                sum = sum.add(V::load_partial(finish.column_bias.wrapping_add(j * V::LANES), count));
             }
             if !finish.row_bias.is_null() {
                 sum = sum.add(V::splat(*finish.row_bias.add(row)));
             }
-            if count == V::LANES {
-                sum.store(c)
-            } else {
-                sum.store_partial(c, count)
-            }
+            if count == V::LANES { sum.store(c) } else { sum.store_partial(c, count) }
         }
     }
 }
@@ -256,31 +241,13 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
         if line == 1 {
             return pack_steps::<V, S>(from, step, width, k, to, to_row);
         }
-        let blocks = if step == 1 {
-            k / V::LANES * V::LANES
-        } else {
-            0
-        };
+        let blocks = if step == 1 { k / V::LANES * V::LANES } else { 0 };
         if step == 1 {
             for p in (0..blocks).step_by(V::LANES) {
-                pack_square::<V, S>(
-                    from.add(p),
-                    line,
-                    width,
-                    V::LANES,
-                    to.add(p * to_row),
-                    to_row,
-                );
+                pack_square::<V, S>(from.add(p), line, width, V::LANES, to.add(p * to_row), to_row);
             }
             if k - blocks >= V::LANES / 4 {
-                return pack_square::<V, S>(
-                    from.add(blocks),
-                    line,
-                    width,
-                    k - blocks,
-                    to.add(blocks * to_row),
-                    to_row,
-                );
+                return pack_square::<V, S>(from.add(blocks), line, width, k - blocks, to.add(blocks * to_row), to_row);
             }
         }
         let padded = width.next_multiple_of(V::LANES);
@@ -302,14 +269,7 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
 ///
 /// As for [`pack`].
 #[inline(always)]
-unsafe fn pack_steps<V: Vector, S: Packed<V>>(
-    from: *const S,
-    step: isize,
-    width: usize,
-    k: usize,
-    to: *mut V::Element,
-    to_row: usize,
-) {
+unsafe fn pack_steps<V: Vector, S: Packed<V>>(from: *const S, step: isize, width: usize, k: usize, to: *mut V::Element, to_row: usize) {
     let (whole, rest) = (width / V::LANES, width % V::LANES);
     // SAFETY: as promised.
     unsafe {
@@ -370,12 +330,7 @@ unsafe fn pack_square<V: Vector, S: Packed<V>>(
 ///
 /// Both rows have `count` numbers; see [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(
-    from: *const V::Element,
-    c: *mut S,
-    count: usize,
-    accumulate: bool,
-) {
+pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(from: *const V::Element, c: *mut S, count: usize, accumulate: bool) {
     for j in (0..count).step_by(V::LANES) {
         let lanes = (count - j).min(V::LANES);
         // SAFETY: `lanes` numbers are left in both rows.

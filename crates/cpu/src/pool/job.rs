@@ -24,47 +24,24 @@ pub(super) struct Job {
 
 impl Job {
     /// The plan for `f` over `0..n`, where `n > grain > 0`, on up to `threads` threads.
-    pub(super) fn new(
-        n: usize,
-        grain: usize,
-        threads: usize,
-        f: &(dyn Fn(Range<usize>) + Sync),
-    ) -> Job {
+    pub(super) fn new(n: usize, grain: usize, threads: usize, f: &(dyn Fn(Range<usize>) + Sync)) -> Job {
         let grains = n.div_ceil(grain);
         // Round down: a chunk more or less is better than a last chunk that all wait for.
         let chunk = (grains / (threads * CHUNKS_PER_THREAD)).max(1) * grain;
         let chunks = n.div_ceil(chunk);
         // SAFETY: only the lifetime changes; see `Job`.
-        let f = unsafe {
-            std::mem::transmute::<
-                &(dyn Fn(Range<usize>) + Sync),
-                &'static (dyn Fn(Range<usize>) + Sync),
-            >(f)
-        };
-        Job {
-            f,
-            n,
-            chunk,
-            chunks,
-            threads: threads.min(chunks),
-        }
+        let f = unsafe { std::mem::transmute::<&(dyn Fn(Range<usize>) + Sync), &'static (dyn Fn(Range<usize>) + Sync)>(f) };
+        Job { f, n, chunk, chunks, threads: threads.min(chunks) }
     }
 
     /// A job that is never run.
     pub(super) fn none() -> Job {
-        Job {
-            f: &|_| {},
-            n: 0,
-            chunk: 0,
-            chunks: 0,
-            threads: 0,
-        }
+        Job { f: &|_| {}, n: 0, chunk: 0, chunks: 0, threads: 0 }
     }
 
     fn segment(&self, thread: usize) -> Range<usize> {
         // Products of counts below 2^32 or so; widen for 32-bit machines.
-        let bound =
-            |thread: usize| (thread as u128 * self.chunks as u128 / self.threads as u128) as usize;
+        let bound = |thread: usize| (thread as u128 * self.chunks as u128 / self.threads as u128) as usize;
         bound(thread)..bound(thread + 1)
     }
 

@@ -36,10 +36,7 @@ pub fn set_num_threads(threads: usize) {
 #[cold]
 fn first_use() -> usize {
     let variable = |name| std::env::var(name).ok();
-    let threads = default_threads(
-        variable("FLAMBEAU_NUM_THREADS"),
-        variable("OMP_NUM_THREADS"),
-    );
+    let threads = default_threads(variable("FLAMBEAU_NUM_THREADS"), variable("OMP_NUM_THREADS"));
     // A number that was set meanwhile stays.
     match THREADS.compare_exchange(0, threads, Relaxed, Relaxed) {
         Ok(_) => threads,
@@ -49,18 +46,8 @@ fn first_use() -> usize {
 
 fn default_threads(own: Option<String>, openmp: Option<String>) -> usize {
     // OpenMP takes a list, one number for each level of nesting.
-    let parse = |text: &String| {
-        text.split(',')
-            .next()?
-            .trim()
-            .parse::<usize>()
-            .ok()
-            .filter(|&count| count > 0)
-    };
-    let wanted = own
-        .as_ref()
-        .and_then(parse)
-        .or_else(|| openmp.as_ref().and_then(parse));
+    let parse = |text: &String| text.split(',').next()?.trim().parse::<usize>().ok().filter(|&count| count > 0);
+    let wanted = own.as_ref().and_then(parse).or_else(|| openmp.as_ref().and_then(parse));
     let present = || std::thread::available_parallelism().map_or(1, |count| count.get());
     wanted.unwrap_or_else(present).clamp(1, MAX_THREADS)
 }
@@ -72,10 +59,7 @@ mod tests {
     #[test]
     fn environment_goes_first() {
         let text = |text: &str| Some(text.to_string());
-        let present = std::thread::available_parallelism()
-            .unwrap()
-            .get()
-            .min(MAX_THREADS);
+        let present = std::thread::available_parallelism().unwrap().get().min(MAX_THREADS);
         assert_eq!(default_threads(text("3"), text("5")), 3);
         assert_eq!(default_threads(None, text(" 5,2")), 5);
         assert_eq!(default_threads(text("many"), text("5")), 5);

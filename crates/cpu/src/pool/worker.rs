@@ -53,9 +53,7 @@ unsafe impl Sync for Pool {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Panics of the loop's function are caught before they reach a lock.
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Pool {
@@ -63,9 +61,7 @@ impl Pool {
         Pool {
             state: AtomicU64::new(0),
             job: UnsafeCell::new(Job::none()),
-            next: (0..MAX_THREADS)
-                .map(|_| Padded(AtomicUsize::new(0)))
-                .collect(),
+            next: (0..MAX_THREADS).map(|_| Padded(AtomicUsize::new(0))).collect(),
             panic: Mutex::new(None),
             submit: Mutex::new(0),
             sleepers: AtomicUsize::new(0),
@@ -76,13 +72,7 @@ impl Pool {
     }
 
     /// Runs a loop where `n > grain > 0` and `threads > 1`.
-    pub(super) fn run(
-        &'static self,
-        n: usize,
-        grain: usize,
-        threads: usize,
-        f: &(dyn Fn(Range<usize>) + Sync),
-    ) {
+    pub(super) fn run(&'static self, n: usize, grain: usize, threads: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
         let Ok(mut workers) = self.submit.try_lock() else {
             // Another thread has the pool: share the machine by staying on this one.
             let _inside = Inside::enter();
@@ -108,8 +98,7 @@ impl Pool {
     fn open(&self, threads: usize) {
         let number = (self.state.load(Relaxed) >> NUMBER_SHIFT).wrapping_add(1) << NUMBER_SHIFT;
         // Sequentially consistent with `sleepers`: either the sleeper sees the job or `wake` sees the sleeper.
-        self.state
-            .store(number | OPEN | ((threads as u64) << THREADS_SHIFT), SeqCst);
+        self.state.store(number | OPEN | ((threads as u64) << THREADS_SHIFT), SeqCst);
     }
 
     fn wake(&self, wanted: usize, workers: usize) {
@@ -118,11 +107,7 @@ impl Pool {
         }
         drop(lock(&self.sleep));
         // One wake-up might reach a worker that is not allowed in.
-        if wanted == 1 && workers == 1 {
-            self.work_came.notify_one()
-        } else {
-            self.work_came.notify_all()
-        }
+        if wanted == 1 && workers == 1 { self.work_came.notify_one() } else { self.work_came.notify_all() }
     }
 
     fn do_part(&self, job: &Job, thread: usize) {
@@ -152,10 +137,7 @@ impl Pool {
         let mut guard = lock(&self.sleep);
         self.state.fetch_or(WAITING, Relaxed);
         while self.state.load(Acquire) & RUNNING != 0 {
-            guard = self
-                .all_left
-                .wait(guard)
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            guard = self.all_left.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 
@@ -164,10 +146,7 @@ impl Pool {
     fn spawn(&'static self, thread: usize) -> bool {
         let _masked = signals::Masked::all();
         let last = self.state.load(Relaxed) >> NUMBER_SHIFT;
-        std::thread::Builder::new()
-            .name(format!("flambeau-{thread}"))
-            .spawn(move || self.serve(thread, last))
-            .is_ok()
+        std::thread::Builder::new().name(format!("flambeau-{thread}")).spawn(move || self.serve(thread, last)).is_ok()
     }
 
     /// The life of a worker; `last` is the number of the last job that it need not look at.
@@ -193,10 +172,7 @@ impl Pool {
     fn enter(&self, mut state: u64) -> bool {
         let number = state >> NUMBER_SHIFT;
         while state & OPEN != 0 && state >> NUMBER_SHIFT == number {
-            match self
-                .state
-                .compare_exchange_weak(state, state + 1, Acquire, Relaxed)
-            {
+            match self.state.compare_exchange_weak(state, state + 1, Acquire, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => state = now,
             }
@@ -224,10 +200,7 @@ impl Pool {
             if fits(state) {
                 break state;
             }
-            guard = self
-                .work_came
-                .wait(guard)
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            guard = self.work_came.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner());
         };
         self.sleepers.fetch_sub(1, SeqCst);
         state
@@ -243,11 +216,7 @@ struct Spin {
 
 impl Spin {
     fn new(limit: Duration) -> Spin {
-        Spin {
-            limit,
-            start: None,
-            turns: 0,
-        }
+        Spin { limit, start: None, turns: 0 }
     }
 
     /// Pauses for an instant; false when the time is over.

@@ -1,0 +1,168 @@
+//! The CPU as a backend of the engine.
+
+use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
+use crate::{alloc, exec, index, nn, optim, reduce, scan};
+use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
+use flambeau_engine::backend::layers::*;
+use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, lacking};
+use flambeau_ir::Program;
+use std::ptr::NonNull;
+
+/// The CPU.
+pub struct Cpu;
+
+static CPU: Cpu = Cpu;
+
+inventory::submit! { Registered(&CPU) }
+
+impl Backend for Cpu {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cpu
+    }
+
+    fn allocate(&self, nbytes: usize, zeroed: bool) -> Result<NonNull<u8>> {
+        let memory = if zeroed { alloc::allocate_zeroed(nbytes) } else { alloc::allocate(nbytes) };
+        memory.map_err(|e| Error::runtime(e.to_string()))
+    }
+
+    unsafe fn deallocate(&self, ptr: NonNull<u8>, nbytes: usize) {
+        // SAFETY: the caller's.
+        unsafe { alloc::deallocate(ptr, nbytes) }
+    }
+
+    unsafe fn pointwise(
+        &self,
+        program: &Program,
+        params: &[Scalar],
+        sizes: &[usize],
+        outputs: &[Operand],
+        inputs: &[Operand],
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { exec::pointwise(program, params, sizes, outputs, inputs) }
+    }
+
+    unsafe fn reduce(&self, reduce: &Reduce) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { reduce::reduce(reduce) }
+    }
+
+    unsafe fn index(&self, call: &Indexing) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::index(call) }
+    }
+
+    unsafe fn nonzero(
+        &self,
+        sizes: &[usize],
+        tensor: Operand,
+        linear: bool,
+        make: &mut dyn FnMut(usize) -> Result<*mut i64>,
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::nonzero(sizes, tensor, linear, make) }
+    }
+
+    unsafe fn matmul(&self, call: &Matmul) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe {
+            match call.out.dtype {
+                DType::F32 => product::<f32>(call),
+                DType::F64 => product::<f64>(call),
+                DType::F16 => product::<f16>(call),
+                DType::BF16 => product::<bf16>(call),
+                DType::U8 => product::<u8>(call),
+                DType::I8 => product::<i8>(call),
+                DType::I16 => product::<i16>(call),
+                DType::I32 => product::<i32>(call),
+                DType::I64 => product::<i64>(call),
+                other => Err(lacking("matmul", other, DeviceKind::Cpu)),
+            }
+        }
+    }
+
+    unsafe fn softmax(&self, call: &Softmax) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::forward(call) }
+    }
+
+    unsafe fn softmax_backward(&self, call: &SoftmaxBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::backward(call) }
+    }
+
+    unsafe fn norm(&self, call: &Norm) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm::forward(call) }
+    }
+
+    unsafe fn norm_backward(&self, call: &NormBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm::backward(call) }
+    }
+
+    unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::loss::forward(call, out) }
+    }
+
+    unsafe fn cross_entropy_backward(&self, call: &CrossEntropy, grad: &CrossEntropyGrad) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::loss::backward(call, grad) }
+    }
+
+    unsafe fn attention(&self, call: &Attention) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::attention::forward(call) }
+    }
+
+    unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::attention::backward(call) }
+    }
+
+    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { optim::adam(call) }
+    }
+
+    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { optim::sgd(call) }
+    }
+
+    unsafe fn scan(&self, call: &Scan) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { scan::scan(call) }
+    }
+}
+
+unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
+    let (a, b, out) = (call.a, call.b, call.out);
+    let mut bias = Bias::None;
+    if let Some(added) = call.bias {
+        // One row for all products, as `linear` and `addmm` give it; the engine adds other shapes itself.
+        if added.strides != [0, 0, 1] {
+            return Err(Error::not_implemented(format!(
+                "matmul: a bias of strides {:?} is not implemented on cpu: it must be one row",
+                added.strides
+            )));
+        }
+        bias = Bias::Columns(added.ptr.cast::<T>().cast_const());
+    }
+    let gemm = Gemm {
+        m: call.m,
+        n: call.n,
+        k: call.k,
+        a: Matrix { ptr: a.ptr.cast::<T>().cast_const(), row: a.strides[1], column: a.strides[2] },
+        b: Matrix { ptr: b.ptr.cast::<T>().cast_const(), row: b.strides[1], column: b.strides[2] },
+        c: MatrixMut { ptr: out.ptr.cast::<T>(), row: out.strides[1], column: out.strides[2] },
+        alpha: T::ONE,
+        accumulate: call.accumulate,
+        bias,
+    };
+    let batch = [BatchAxis { len: call.batch, a: a.strides[0], b: b.strides[0], c: out.strides[0] }];
+    // SAFETY: the caller's.
+    unsafe { gemm_batched(&gemm, if call.batch == 1 { &[] } else { &batch }) };
+    Ok(())
+}

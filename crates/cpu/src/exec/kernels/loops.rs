@@ -1,0 +1,127 @@
+//! The loops of all steps: blocks of [`BLOCK`] elements in local arrays, which LLVM turns into vectors.
+//!
+//! The last, partial block is padded with its own first element and runs through the same code, so that every
+//! element gets the same bits wherever it stands.
+
+use super::super::step::Args;
+
+/// Elements to a block: two vectors of 16 `f32`.
+pub const BLOCK: usize = 32;
+
+/// A function of one argument, on a block.
+pub trait Unary {
+    /// The argument's type.
+    type A: Copy;
+    /// The result's type.
+    type R: Copy;
+    /// Computes a block.
+    fn block(a: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
+}
+
+/// A function of two arguments of one type, on a block.
+pub trait Binary {
+    /// The arguments' type.
+    type A: Copy;
+    /// The result's type.
+    type R: Copy;
+    /// Computes a block.
+    fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
+}
+
+/// The elements from `at` on, as a block; those past `n` repeat the first.
+#[inline(always)]
+unsafe fn partial<T: Copy>(from: *const T, at: usize, n: usize) -> [T; BLOCK] {
+    // SAFETY: `at < n`, and `n` elements are readable, as the callers promise.
+    unsafe {
+        let mut block = [*from.add(at); BLOCK];
+        for (i, x) in block.iter_mut().enumerate().take(n - at) {
+            *x = *from.add(at + i);
+        }
+        block
+    }
+}
+
+/// Writes the first `n - at` elements of a block.
+#[inline(always)]
+unsafe fn put_partial<T: Copy>(to: *mut T, at: usize, n: usize, block: &[T; BLOCK]) {
+    // SAFETY: `at < n <= at + BLOCK`, and `n` elements are writable, as the callers promise.
+    unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), to.add(at), n - at) }
+}
+
+/// Runs a unary function over `n` elements.
+///
+/// # Safety
+/// The argument is readable and `out` writable for `n` elements; they are the same or apart.
+#[inline(always)]
+pub unsafe fn unary<F: Unary>(out: *mut u8, args: Args, n: usize) {
+    let (out, a) = (out.cast::<F::R>(), args[0].cast::<F::A>());
+    let mut at = 0;
+    // SAFETY: all of `at..at + BLOCK` or `at..n` is inside the operands; a block is read before it is written.
+    unsafe {
+        while at + BLOCK <= n {
+            // Fresh in each round, so that it lives in registers.
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
+            F::block(&a.add(at).cast::<[F::A; BLOCK]>().read_unaligned(), &mut block);
+            out.add(at).cast::<[F::R; BLOCK]>().write_unaligned(block);
+            at += BLOCK;
+        }
+        if at < n {
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
+            F::block(&partial(a, at, n), &mut block);
+            put_partial(out, at, n, &block);
+        }
+    }
+}
+
+/// Runs a binary function over `n` elements.
+///
+/// # Safety
+/// As for [`unary`], for both arguments.
+#[inline(always)]
+pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
+    let (out, a, b) = (out.cast::<F::R>(), args[0].cast::<F::A>(), args[1].cast::<F::A>());
+    let mut at = 0;
+    // SAFETY: as in `unary`.
+    unsafe {
+        while at + BLOCK <= n {
+            // Fresh in each round, so that it lives in registers.
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
+            let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
+            let y = b.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
+            F::block(&x, &y, &mut block);
+            out.add(at).cast::<[F::R; BLOCK]>().write_unaligned(block);
+            at += BLOCK;
+        }
+        if at < n {
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
+            F::block(&partial(a, at, n), &partial(b, at, n), &mut block);
+            put_partial(out, at, n, &block);
+        }
+    }
+}
+
+/// `out = condition ? a : b` over `n` elements.
+///
+/// # Safety
+/// As for [`unary`], for all arguments; the condition's bytes are 0 or 1.
+#[inline(always)]
+pub unsafe fn select<T: Copy>(out: *mut u8, args: Args, n: usize) {
+    let (out, c, a, b) = (out.cast::<T>(), args[0], args[1].cast::<T>(), args[2].cast::<T>());
+    let mut at = 0;
+    // SAFETY: as in `unary`.
+    unsafe {
+        while at + BLOCK <= n {
+            let c = c.add(at).cast::<[u8; BLOCK]>().read_unaligned();
+            let x = a.add(at).cast::<[T; BLOCK]>().read_unaligned();
+            let mut y = b.add(at).cast::<[T; BLOCK]>().read_unaligned();
+            for i in 0..BLOCK {
+                y[i] = if c[i] != 0 { x[i] } else { y[i] };
+            }
+            out.add(at).cast::<[T; BLOCK]>().write_unaligned(y);
+            at += BLOCK;
+        }
+        for i in at..n {
+            *out.add(i) = if *c.add(i) != 0 { *a.add(i) } else { *b.add(i) };
+        }
+    }
+}

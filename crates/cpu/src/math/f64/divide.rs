@@ -1,0 +1,89 @@
+//! Remainders and floor division.
+//!
+//! The vector functions answer where the quotient fits the mantissa; [`division_is_rare`] tells the rest, see
+//! [`zip_rare`](crate::math::zip_rare).
+
+use super::fma;
+
+/// Whether the quotient is too large for [`fmod`], [`remainder`] and [`floor_divide`], so that [`fmod_rare`],
+/// [`remainder_rare`] and [`floor_divide_rare`] are needed.
+#[inline(always)]
+pub fn division_is_rare(x: f64, y: f64) -> bool {
+    let (a, b) = (x.abs(), y.abs());
+    (a / b >= 4_503_599_627_370_496.0) & (b > 0.0) & (a < f64::INFINITY)
+}
+
+/// x - trunc(x / y) y, exactly; the sign is that of `x`. NaN for infinite `x` or `y` = 0.
+#[inline(always)]
+pub fn fmod(x: f64, y: f64) -> f64 {
+    let (a, b) = (x.abs(), y.abs());
+    let q = (a / b).trunc();
+    let r = fma(-q, b, a);
+    // The rounded quotient may be the next integer, never the one before.
+    let r = if r < 0.0 { r + b } else { r };
+    let r = if (b == f64::INFINITY) & (a < f64::INFINITY) {
+        a
+    } else {
+        r
+    };
+    r.copysign(x)
+}
+
+/// x - floor(x / y) y: the sign is that of `y`, as in Python.
+#[inline(always)]
+pub fn remainder(x: f64, y: f64) -> f64 {
+    floor_remainder(fmod(x, y), y)
+}
+
+/// floor(x / y), consistent with [`remainder`]; x / 0 is an infinity or NaN.
+#[inline(always)]
+pub fn floor_divide(x: f64, y: f64) -> f64 {
+    floor_quotient(x, y, fmod(x, y))
+}
+
+/// [`fmod`] for any quotient, one at a time.
+#[cold]
+pub fn fmod_rare(x: f64, y: f64) -> f64 {
+    x % y
+}
+
+/// [`remainder`] for any quotient, one at a time.
+#[cold]
+pub fn remainder_rare(x: f64, y: f64) -> f64 {
+    floor_remainder(x % y, y)
+}
+
+/// [`floor_divide`] for any quotient, one at a time.
+#[cold]
+pub fn floor_divide_rare(x: f64, y: f64) -> f64 {
+    floor_quotient(x, y, x % y)
+}
+
+/// From the remainder of truncated division to that of floor division.
+#[inline(always)]
+fn floor_remainder(m: f64, y: f64) -> f64 {
+    if (m != 0.0) & ((m < 0.0) != (y < 0.0)) {
+        m + y
+    } else {
+        m
+    }
+}
+
+/// floor(x / y) from m = fmod(x, y): (x - m) / y is an integer but for rounding.
+#[inline(always)]
+fn floor_quotient(x: f64, y: f64, m: f64) -> f64 {
+    let q = (x - m) / y;
+    let q = if (m != 0.0) & ((m < 0.0) != (y < 0.0)) {
+        q - 1.0
+    } else {
+        q
+    };
+    let floor = q.floor();
+    let nearest = if q - floor > 0.5 { floor + 1.0 } else { floor };
+    let signed = if q == 0.0 {
+        0.0_f64.copysign(x / y)
+    } else {
+        nearest
+    };
+    if y == 0.0 { x / y } else { signed }
+}

@@ -1,0 +1,160 @@
+//! Copies, conversions and fills.
+
+use super::{Operand, Rule, Spec, call_inplace, run_program};
+use crate::Tensor;
+use crate::autograd::{Cx, Grads};
+use crate::ops::{OutSpec, Primitive, Reads};
+use crate::tensor::{Overlap, overlap};
+use crate::transform::bind1;
+use flambeau_base::{DType, Device, Layout, MemoryFormat, Result, Scalar};
+use flambeau_ir::{Body, Program};
+use smallvec::{SmallVec, smallvec};
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// `self` becomes the second operand.
+static COPY: Spec =
+    Spec::new("copy_", Rule::First, |_, x| x[1]).vjp(Reads::NONE, |cx, g| Ok(smallvec![None, cx.when(1, || Ok(g.clone()))?]));
+
+/// The same values as another tensor: in another dtype, or laid out differently.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cast {
+    /// The dtype of the result; that of the input where there is none.
+    pub dtype: Option<DType>,
+    /// The order of dimensions in memory.
+    pub format: MemoryFormat,
+}
+
+impl Primitive for Cast {
+    fn name(&self) -> &'static str {
+        if self.dtype.is_some() { "to" } else { "clone" }
+    }
+
+    fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
+        let t = inputs[0];
+        let layout = Layout::in_format(self.name(), t.shape(), self.format, Some(t.layout()))?;
+        Ok(smallvec![OutSpec { layout, dtype: self.dtype.unwrap_or(t.dtype()) }])
+    }
+
+    fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
+        copy_into(&outputs[0], inputs[0])
+    }
+
+    fn vjp(&self, _: &Cx, grads: &mut Grads) -> Result<Grads> {
+        // The engine brings it into the input's dtype.
+        Ok(smallvec![grads[0].take()])
+    }
+
+    fn elementwise(&self) -> bool {
+        true
+    }
+
+    fn boxed(&self) -> Box<dyn Primitive> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+thread_local! {
+    static CONVERSIONS: RefCell<HashMap<(DType, DType), Arc<Program>>> = RefCell::new(HashMap::new());
+}
+
+fn conversion(from: DType, to: DType) -> Result<Arc<Program>> {
+    if let Some(found) = CONVERSIONS.with(|c| c.borrow().get(&(from, to)).cloned()) {
+        return Ok(found);
+    }
+    let mut body = Body::new(&[from]);
+    let value = body.input(0);
+    let value = body.convert(value, to);
+    let program = Arc::new(body.finish(&[value])?);
+    CONVERSIONS.with(|c| c.borrow_mut().insert((from, to), program.clone()));
+    Ok(program)
+}
+
+/// Writes the values of `source`, broadcast and converted, where `target` lies, without looking at gradients or versions.
+///
+/// Overlapping memory is copied as if from a copy of the source.
+pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    let program = conversion(source.dtype(), target.dtype())?;
+    if overlap(target, source) == Overlap::Partial {
+        let apart = Tensor::empty_layout(Layout::contiguous(source.shape())?, source.dtype(), source.device())?;
+        run_program(&*conversion(source.dtype(), source.dtype())?, &[], &[source], std::slice::from_ref(&apart))?;
+        return run_program(&program, &[], &[&apart], std::slice::from_ref(target));
+    }
+    run_program(&program, &[], &[source], std::slice::from_ref(target))
+}
+
+/// Whether a shape broadcasts to a larger one.
+pub fn expandable(from: &[usize], to: &[usize]) -> bool {
+    from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(a, b)| a == b || *a == 1)
+}
+
+/// Writes a number everywhere, without looking at gradients or versions.
+pub(crate) fn fill_with(target: &Tensor, value: Scalar) -> Result<()> {
+    let mut body = Body::new(&[]);
+    let v = body.param(target.dtype(), 0);
+    let program = body.finish(&[v])?;
+    run_program(&program, &[value], &[], std::slice::from_ref(target))
+}
+
+impl Tensor {
+    /// Copies values, broadcast and converted, into this tensor.
+    pub fn copy_(&self, source: &Tensor) -> Result<&Tensor> {
+        call_inplace(&COPY, &[self.into(), source.into()])?;
+        Ok(self)
+    }
+
+    /// Sets every element to a number.
+    pub fn fill_<'a>(&self, value: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let value = value.into();
+        if let Operand::Scalar(s) = value {
+            s.checked_for("fill_", self.dtype())?;
+        }
+        call_inplace(&COPY, &[self.into(), value])?;
+        Ok(self)
+    }
+
+    /// Sets every element to zero.
+    pub fn zero_(&self) -> Result<&Tensor> {
+        self.fill_(0.0)
+    }
+
+    /// A tensor with every element the same number.
+    pub fn full(shape: &[usize], value: impl Into<Scalar>, dtype: DType, device: Device) -> Result<Tensor> {
+        let value: Scalar = value.into();
+        value.checked_for("full", dtype)?;
+        let out = Tensor::empty(shape, dtype, device)?;
+        if !device.is_meta() {
+            fill_with(&out, value)?;
+        }
+        Ok(out)
+    }
+
+    /// The same values in memory of their own, laid out alike.
+    pub fn copy(&self) -> Result<Tensor> {
+        bind1(&Cast { dtype: None, format: MemoryFormat::Preserve }, &[self])
+    }
+
+    /// The same values in memory of their own, in a memory format.
+    pub fn copy_in(&self, format: MemoryFormat) -> Result<Tensor> {
+        bind1(&Cast { dtype: None, format }, &[self])
+    }
+
+    /// This tensor if it is contiguous, else a contiguous copy.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copy_in(MemoryFormat::Contiguous) }
+    }
+
+    /// The values in another dtype; this tensor if it has that dtype.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        bind1(&Cast { dtype: Some(dtype), format: MemoryFormat::Preserve }, &[self])
+    }
+}

@@ -1,0 +1,424 @@
+//! Element by element: a scalar body, and everything that follows from it.
+//!
+//! A pointwise operation is a [`Spec`]: its dtype rule, its body in the kernel language, what its
+//! derivative reads and the derivative itself. Broadcasting, every dtype, every backend, in-place and
+//! `out=` forms and fusion follow.
+
+mod activation;
+mod arithmetic;
+mod bitwise;
+mod compare;
+mod copy;
+mod division;
+mod exponential;
+mod gelu;
+mod power;
+mod program;
+mod rounding;
+mod select;
+mod trigonometric;
+
+pub(crate) use copy::fill_with;
+pub use copy::{copy_into, expandable};
+pub(crate) use power::power_of;
+pub use program::{FusedOp, Link, fuse};
+
+use super::{OutSpec, Primitive, Reads};
+use crate::Tensor;
+use crate::autograd::{Cx, Grads};
+use crate::backend::{Operand as Memory, backend};
+use crate::transform::{bind_inplace, bind_out, bind1};
+use flambeau_base::{DType, Device, Error, Layout, Promotion, Result, Scalar, Strides, broadcast_all, default_dtype};
+use flambeau_ir::{Body, Program, Val};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+
+/// The files of this family, each with its rows.
+pub(super) static FAMILIES: &[&[super::Op]] = &[
+    arithmetic::OPS,
+    division::OPS,
+    power::OPS,
+    exponential::OPS,
+    trigonometric::OPS,
+    rounding::OPS,
+    compare::OPS,
+    bitwise::OPS,
+    activation::OPS,
+    gelu::OPS,
+    select::OPS,
+];
+
+/// In which dtype a pointwise operation computes and what it gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The operands' common dtype.
+    Common,
+    /// The operands' common dtype; integers and bool become the default float.
+    Float,
+    /// Compared in the operands' common dtype; gives bool.
+    Compare,
+    /// Looks at each operand's truth; gives bool.
+    Logical,
+    /// The first operand is a bool that chooses; the others' common dtype.
+    Select,
+    /// The first operand's dtype, to which the others are converted: for in-place copies and derivatives.
+    First,
+    /// Common dtype; floats are refused.
+    Integral,
+}
+
+/// A pointwise operation.
+pub struct Spec {
+    /// The name that errors and graphs show.
+    pub name: &'static str,
+    /// Its dtypes.
+    pub rule: Rule,
+    /// How many of the last operands are parameters: numbers that take no part in type promotion.
+    pub params: usize,
+    /// What it computes, on values of one dtype.
+    pub body: fn(&mut Body, &[Val]) -> Val,
+    /// Which operands and outputs the derivative reads.
+    pub reads: Reads,
+    /// Gradients of the operands for a gradient of the result; those of broadcast operands are summed afterwards.
+    pub vjp: Option<fn(&OpCx, &Tensor) -> Result<Grads>>,
+    /// Dtypes that it refuses, beyond those that its steps lack.
+    pub refuses: fn(DType) -> bool,
+}
+
+impl Spec {
+    /// An operation that has no derivative.
+    pub const fn new(name: &'static str, rule: Rule, body: fn(&mut Body, &[Val]) -> Val) -> Spec {
+        Spec { name, rule, params: 0, body, reads: Reads::NONE, vjp: None, refuses: |_| false }
+    }
+
+    /// Its derivative and what that reads.
+    pub const fn vjp(mut self, reads: Reads, vjp: fn(&OpCx, &Tensor) -> Result<Grads>) -> Spec {
+        self.reads = reads;
+        self.vjp = Some(vjp);
+        self
+    }
+
+    /// So many of the last operands are parameters.
+    pub const fn params(mut self, n: usize) -> Spec {
+        self.params = n;
+        self
+    }
+
+    /// Refuses dtypes.
+    pub const fn refuses(mut self, which: fn(DType) -> bool) -> Spec {
+        self.refuses = which;
+        self
+    }
+}
+
+/// An operand of a call: a tensor or a number.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A number.
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(t: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(t)
+    }
+}
+
+impl<'a, T: Into<Scalar>> From<T> for Operand<'a> {
+    fn from(x: T) -> Operand<'a> {
+        Operand::Scalar(x.into())
+    }
+}
+
+/// An operand as a derivative sees it again.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A number.
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a Arg> for Operand<'a> {
+    fn from(a: &'a Arg) -> Operand<'a> {
+        match a {
+            Arg::Tensor(t) => Operand::Tensor(t),
+            Arg::Scalar(s) => Operand::Scalar(*s),
+        }
+    }
+}
+
+/// A pointwise operation with the numbers among its operands.
+#[derive(Clone)]
+pub struct Pointwise {
+    pub(crate) spec: &'static Spec,
+    /// One for each operand; `None` where it is a tensor.
+    pub(crate) scalars: SmallVec<[Option<Scalar>; 3]>,
+}
+
+impl std::fmt::Debug for Pointwise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{:?}", self.spec.name, self.scalars)
+    }
+}
+
+/// What the derivative of a pointwise operation may ask for.
+pub struct OpCx<'a> {
+    cx: &'a Cx<'a>,
+    op: &'a Pointwise,
+}
+
+impl OpCx<'_> {
+    /// Operand `i`, as it was.
+    pub fn operand(&self, i: usize) -> Result<Arg> {
+        match self.op.scalars[i] {
+            Some(s) => Ok(Arg::Scalar(s)),
+            None => self.cx.input(self.op.input_of(i)).map(Arg::Tensor),
+        }
+    }
+
+    /// Operand `i`, which is a tensor.
+    pub fn tensor(&self, i: usize) -> Result<Tensor> {
+        match self.operand(i)? {
+            Arg::Tensor(t) => Ok(t),
+            Arg::Scalar(_) => Err(Error::runtime(format!("{}: operand {i} is a number", self.op.spec.name))),
+        }
+    }
+
+    /// The result.
+    pub fn output(&self) -> Result<Tensor> {
+        self.cx.output(0)
+    }
+
+    /// Whether operand `i` wants a gradient.
+    pub fn needs(&self, i: usize) -> bool {
+        self.op.scalars[i].is_none() && self.cx.needs(self.op.input_of(i))
+    }
+
+    /// The gradient of operand `i`, if it is wanted.
+    pub fn when(&self, i: usize, grad: impl FnOnce() -> Result<Tensor>) -> Result<Option<Tensor>> {
+        if self.needs(i) { grad().map(Some) } else { Ok(None) }
+    }
+}
+
+impl Pointwise {
+    pub(crate) fn new(spec: &'static Spec, operands: &[Operand]) -> Pointwise {
+        let scalars = operands
+            .iter()
+            .map(|o| match o {
+                Operand::Tensor(_) => None,
+                Operand::Scalar(s) => Some(*s),
+            })
+            .collect();
+        Pointwise { spec, scalars }
+    }
+
+    /// Which input operand `i`, a tensor, is.
+    fn input_of(&self, i: usize) -> usize {
+        self.scalars[..i].iter().filter(|s| s.is_none()).count()
+    }
+
+    /// The dtype in which the operation computes and that of the result.
+    pub(crate) fn dtypes(&self, inputs: &[&Tensor]) -> Result<(DType, DType)> {
+        let rule = self.spec.rule;
+        let promoted = self.scalars.len() - self.spec.params;
+        let mut promotion = Promotion::default();
+        let mut next = inputs.iter();
+        for (i, s) in self.scalars.iter().enumerate() {
+            match s {
+                None => {
+                    let t = next.next().ok_or_else(|| Error::runtime("a pointwise operation lacks an operand"))?;
+                    if rule == Rule::First && i == 0 {
+                        return Ok((t.dtype(), t.dtype()));
+                    }
+                    let skip = (rule == Rule::Select && i == 0) || i >= promoted;
+                    if !skip && t.has(crate::tensor::flag::NUMBER) {
+                        promotion.scalar(t.item()?);
+                    } else if !skip {
+                        promotion.tensor(t.dtype(), t.ndim())?;
+                    }
+                }
+                Some(s) if i < promoted => promotion.scalar(*s),
+                Some(_) => {}
+            }
+        }
+        let mut compute = promotion.result()?;
+        if rule == Rule::Float && compute.is_integral() {
+            compute = default_dtype();
+        }
+        if (self.spec.refuses)(compute) || (rule == Rule::Integral && !compute.is_integral()) {
+            return Err(Error::not_implemented(format!("{}: not implemented for {compute}", self.spec.name)));
+        }
+        let result = if matches!(rule, Rule::Compare | Rule::Logical) { DType::Bool } else { compute };
+        Ok((compute, result))
+    }
+
+    /// The numbers as the program's parameters. Those that are compared are rounded like the tensors they are compared with.
+    fn params(&self, compute: DType) -> SmallVec<[Scalar; 3]> {
+        let exact = !(self.spec.rule == Rule::Compare && compute.is_reduced_float());
+        let round = |s: Scalar| {
+            if exact { s } else { crate::with_element!(compute, T => <T as crate::tensor::Element>::from_scalar(s).to_scalar()) }
+        };
+        use crate::tensor::Element;
+        self.scalars.iter().flatten().map(|&s| round(s)).collect()
+    }
+
+    fn program(&self, inputs: &[&Tensor], compute: DType, result: DType) -> Result<Arc<Program>> {
+        program::cached(self, inputs, compute, result)
+    }
+}
+
+impl Primitive for Pointwise {
+    fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
+    fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
+        let (_, dtype) = self.dtypes(inputs)?;
+        let layout = match inputs {
+            [one] => Layout::of_result(one.shape(), &[one.layout()])?,
+            _ => {
+                let sizes = broadcast_all(self.spec.name, inputs.iter().map(|t| t.shape()))?;
+                let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|t| t.layout()).collect();
+                Layout::of_result(&sizes, &layouts)?
+            }
+        };
+        Ok(smallvec::smallvec![OutSpec { layout, dtype }])
+    }
+
+    fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
+        let (compute, result) = self.dtypes(inputs)?;
+        let program = self.program(inputs, compute, result)?;
+        run_program(&program, &self.params(compute), inputs, outputs)
+    }
+
+    fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
+        let Some(grad) = grads[0].take() else { return Ok(smallvec::smallvec![None; cx.inputs()]) };
+        let rule = self.spec.vjp.ok_or_else(|| Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
+        let of_operands = rule(&OpCx { cx, op: self }, &grad)?;
+        // Broadcast operands are summed to their shape by the engine, see `backward::fit`.
+        Ok(of_operands.into_iter().zip(&self.scalars).filter(|(_, s)| s.is_none()).map(|(g, _)| g).collect())
+    }
+
+    fn reads(&self) -> Reads {
+        let reads = self.spec.reads;
+        let mut inputs = 0;
+        for (i, _) in self.scalars.iter().enumerate().filter(|(i, s)| s.is_none() && reads.inputs >> i & 1 != 0) {
+            inputs |= 1 << self.input_of(i);
+        }
+        Reads { inputs, ..reads }
+    }
+
+    fn differentiable(&self, _: usize) -> bool {
+        self.spec.vjp.is_some()
+    }
+
+    fn elementwise(&self) -> bool {
+        true
+    }
+
+    fn boxed(&self) -> Box<dyn Primitive> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Runs a program over tensors broadcast to the first output's shape.
+pub(crate) fn run_program(program: &Program, params: &[Scalar], inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
+    let sizes: &[usize] = outputs[0].shape();
+    if outputs[0].numel() == 0 {
+        return Ok(());
+    }
+    let strides: SmallVec<[Strides; 4]> = inputs.iter().map(|t| broadcast_strides(t, sizes)).collect();
+    let mut ins: SmallVec<[Memory; 4]> = SmallVec::new();
+    for (t, strides) in inputs.iter().zip(&strides) {
+        ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
+    }
+    let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
+    for t in outputs {
+        outs.push(Memory { ptr: t.data_ptr_mut()?, dtype: t.dtype(), strides: t.strides() });
+    }
+    // SAFETY: tensors' layouts stay inside their storages; `bind` hands on outputs that do not overlap themselves or, but for the very same elements, an input.
+    unsafe { backend(outputs[0].device())?.pointwise(program, params, sizes, &outs, &ins) }
+}
+
+pub(crate) fn broadcast_strides(t: &Tensor, sizes: &[usize]) -> Strides {
+    if t.shape() == sizes { Strides::from_slice(t.strides()) } else { Strides::from_slice(t.layout().broadcast_to(sizes).strides()) }
+}
+
+/// Calls a pointwise operation.
+pub fn call(spec: &'static Spec, operands: &[Operand]) -> Result<Tensor> {
+    let inputs: SmallVec<[&Tensor; 3]> = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }).collect();
+    if inputs.is_empty() {
+        return on_numbers(spec, operands);
+    }
+    bind1(&Pointwise::new(spec, operands), &inputs)
+}
+
+/// All operands are numbers: the first becomes a 0-dimensional tensor that counts as a number.
+fn on_numbers(spec: &'static Spec, operands: &[Operand]) -> Result<Tensor> {
+    let Some(Operand::Scalar(first)) = operands.first() else {
+        return Err(Error::type_error(format!("{}: no operands", spec.name)));
+    };
+    let t = Tensor::number(*first)?;
+    let mut all: SmallVec<[Operand; 3]> = SmallVec::from_slice(operands);
+    all[0] = Operand::Tensor(&t);
+    bind1(&Pointwise::new(spec, &all), &[&t])
+}
+
+/// Calls a pointwise operation in place on its first operand, which is a tensor.
+pub fn call_inplace(spec: &'static Spec, operands: &[Operand]) -> Result<()> {
+    let inputs: SmallVec<[&Tensor; 3]> = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }).collect();
+    if !matches!(operands.first(), Some(Operand::Tensor(_))) {
+        return Err(Error::type_error(format!("{}_: the first argument must be a Tensor", spec.name)));
+    }
+    bind_inplace(&Pointwise::new(spec, operands), &inputs)
+}
+
+/// Calls a pointwise operation with `out=`.
+///
+/// # Safety
+/// No other thread uses `out` during the call.
+pub unsafe fn call_out(spec: &'static Spec, operands: &[Operand], out: &Tensor) -> Result<()> {
+    let inputs: SmallVec<[&Tensor; 3]> = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }).collect();
+    if inputs.is_empty() {
+        let result = on_numbers(spec, operands)?;
+        // SAFETY: the caller's.
+        return unsafe { crate::transform::put_out(spec.name, out, &result) };
+    }
+    // SAFETY: the caller's.
+    unsafe { bind_out(&Pointwise::new(spec, operands), &inputs, &[out]) }
+}
+
+/// The number that an operand is; 0 for a tensor.
+pub(crate) fn scalar_of(a: &Arg) -> Scalar {
+    match a {
+        Arg::Scalar(s) => *s,
+        Arg::Tensor(_) => Scalar::Int(0),
+    }
+}
+
+/// The gradients of an operation with one operand.
+pub(crate) fn one(grad: Result<Tensor>) -> Result<Grads> {
+    Ok(smallvec::smallvec![Some(grad?)])
+}
+
+/// No gradient flows: the operation is constant almost everywhere.
+pub(crate) fn flat(g: &Tensor) -> Result<Grads> {
+    one(Tensor::zeros(g.shape(), g.dtype(), g.device()))
+}
+
+impl Tensor {
+    /// A 0-dimensional tensor for a number; it takes part in type promotion as the number does.
+    pub fn number(s: Scalar) -> Result<Tensor> {
+        let t = Tensor::full(&[], s, s.dtype(), Device::CPU)?;
+        t.set_flag(crate::tensor::flag::NUMBER, true);
+        Ok(t)
+    }
+}

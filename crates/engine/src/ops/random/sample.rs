@@ -1,0 +1,89 @@
+//! Draws whose distribution is given by a tensor.
+
+use super::{generator, with_drawable, with_real};
+use crate::Tensor;
+use crate::ops::table::{Args, Op, Out, function};
+use crate::random::Generator;
+use flambeau_base::{DType, Error, Layout, Result, show};
+
+/// Ones with the probabilities in `p`, else zeros; drawn in logical order.
+pub(super) fn bernoulli_each(p: &Tensor, dtype: DType, g: &Generator) -> Result<Tensor> {
+    let out = Tensor::empty(p.shape(), dtype, p.device())?;
+    with_real!("bernoulli", p.dtype(), P => {
+        let p = p.to_vec::<P>()?;
+        with_drawable!("bernoulli", dtype, T => super::draw::<T>(&out, g, |s, out| s.bernoulli_each(out, &p)))
+    })?;
+    Ok(out)
+}
+
+fn bernoulli(a: &Args) -> Result<Out> {
+    let p = a.tensor(0)?;
+    let drawn = bernoulli_each(p, p.dtype(), &generator(a.opt_generator(1)?))?;
+    let out = Tensor::empty_layout(
+        Layout::in_format("bernoulli", p.shape(), flambeau_base::MemoryFormat::Preserve, Some(p.layout()))?,
+        p.dtype(),
+        p.device(),
+    )?;
+    crate::ops::copy_into(&out, &drawn)?;
+    Ok(out.into())
+}
+
+fn bernoulli_p(a: &Args) -> Result<Out> {
+    let out = a.tensor(0)?.empty_like()?;
+    out.bernoulli_(a.float(1)?, a.opt_generator(2)?)?;
+    Ok(out.into())
+}
+
+impl Tensor {
+    /// Draws `samples` categories for each row of weights (one row or a matrix), with or without replacement.
+    pub fn multinomial(&self, samples: usize, replacement: bool, g: Option<Generator>) -> Result<Tensor> {
+        let (rows, categories) = match *self.shape() {
+            [n] => (1, n),
+            [m, n] => (m, n),
+            _ => {
+                return Err(Error::runtime(format!("multinomial: prob_dist must be 1 or 2 dim, got shape {}", show(self.shape()))));
+            }
+        };
+        let shape = if self.ndim() == 1 { vec![samples] } else { vec![rows, samples] };
+        let out = Tensor::empty(&shape, DType::I64, self.device())?;
+        let g = generator(g);
+        with_real!("multinomial", self.dtype(), T => {
+            let weights = self.to_vec::<T>()?;
+            super::draw::<i64>(&out, &g, |s, out| s.multinomial(&weights, categories, out, samples, replacement))
+        })?;
+        Ok(out)
+    }
+}
+
+fn multinomial(a: &Args) -> Result<Out> {
+    let samples = a.int(1)?;
+    let samples =
+        usize::try_from(samples).map_err(|_| Error::runtime(format!("multinomial: cannot sample n_sample <= 0 samples, got {samples}")))?;
+    Ok(a.tensor(0)?.multinomial(samples, a.bool(2)?, a.opt_generator(3)?)?.into())
+}
+
+fn poisson(a: &Args) -> Result<Out> {
+    let (rates, g) = (a.tensor(0)?, generator(a.opt_generator(1)?));
+    let out = Tensor::empty(rates.shape(), rates.dtype(), rates.device())?;
+    with_real!("poisson", rates.dtype(), T => {
+        let rates = rates.to_vec::<T>()?;
+        super::draw::<T>(&out, &g, |s, out| s.poisson(out, &rates))
+    })?;
+    Ok(out.into())
+}
+
+pub(super) static OPS: &[Op] = &[
+    function("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", bernoulli)
+        .doc("Ones with the probabilities in `self`, else zeros.")
+        .samples(&["T(2,3; 0..1)"]),
+    function("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p)
+        .doc("Ones with probability `p`, else zeros, in the shape of `self`.")
+        .without_out(),
+    function("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial)
+        .doc("Draws categories by the weights in `self`, a row or a matrix of rows; int64.")
+        .samples(&["T(4; 0.1..1), 2", "T(2,4; 0.1..1), 3, True"]),
+    function("poisson(Tensor self, Generator? generator=None) -> Tensor", poisson)
+        .doc("Draws from the Poisson distributions of the rates in `self`.")
+        .samples(&["T(2,3; 0.1..3)"])
+        .without_out(),
+];

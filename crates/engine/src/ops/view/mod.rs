@@ -1,0 +1,116 @@
+//! Other looks at the same memory.
+//!
+//! A view is a rule for layouts with its transpose for gradients ([`View`]); autograd, in-place writes
+//! through it and the meta device follow. What cannot be a view of memory (`flip`, `repeat`, ...) and what
+//! is made of views and copies stands here as well.
+
+mod basic;
+mod complex;
+mod dims;
+mod metadata;
+mod rearrange;
+mod regroup;
+mod repeat;
+mod rows;
+mod split;
+mod strided;
+mod triangle;
+mod window;
+
+pub use basic::*;
+pub use complex::{AsComplex, AsReal, Imag, Real, Retyped};
+pub use regroup::infer_size;
+pub use split::{Split, Unbind};
+pub use strided::{AsStrided, Unfold};
+pub use window::{Embed, Step, Window};
+pub(crate) use window::{slice_range, wrap_index};
+
+use super::{OutSpec, Outputs, Primitive};
+use crate::Tensor;
+use crate::autograd::{Cx, Grads, OutputInfo};
+use flambeau_base::{DType, Error, Layout, Result};
+use smallvec::{SmallVec, smallvec};
+use std::any::Any;
+use std::fmt::Debug;
+
+/// The files of this family, each with its rows.
+pub(super) static FAMILIES: &[&[super::Op]] =
+    &[rows::OPS, regroup::OPS, split::OPS, complex::OPS, strided::OPS, rearrange::OPS, repeat::OPS, triangle::OPS, metadata::OPS];
+
+/// A view: a rule for layouts and its transpose for gradients.
+pub trait View: Clone + Debug + Send + Sync + 'static {
+    /// The name that errors and graphs show.
+    const NAME: &'static str;
+
+    /// [`View::NAME`], where a view has but one.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// The layout of the result over the input's storage.
+    fn layout(&self, input: &Tensor) -> Result<Layout>;
+
+    /// The dtype of the result, where it is not the input's.
+    fn dtype(&self, input: &Tensor) -> DType {
+        input.dtype()
+    }
+
+    /// The gradient of the input, which looked like `input`.
+    fn transpose(&self, grad: &Tensor, input: &OutputInfo) -> Result<Tensor>;
+}
+
+/// The primitive of a [`View`].
+#[derive(Clone, Debug)]
+pub struct Viewed<V>(pub V);
+
+impl<V: View> Primitive for Viewed<V> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
+        Ok(smallvec![OutSpec { layout: self.0.layout(inputs[0])?, dtype: self.0.dtype(inputs[0]) }])
+    }
+
+    fn compute(&self, _: &[&Tensor], _: &[Tensor]) -> Result<()> {
+        Err(computes_nothing(self.name()))
+    }
+
+    fn run(&self, inputs: &[&Tensor]) -> Result<Outputs> {
+        let input = inputs[0];
+        Ok(smallvec![input.alias_with(self.0.layout(input)?, self.0.dtype(input))])
+    }
+
+    fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
+        let (Some(grad), Some(info)) = (grads[0].take(), cx.input_info(0)) else { return Ok(smallvec![None]) };
+        Ok(smallvec![Some(self.0.transpose(&grad, info)?)])
+    }
+
+    fn is_view(&self) -> bool {
+        true
+    }
+
+    fn boxed(&self) -> Box<dyn Primitive> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cold]
+fn computes_nothing(op: &str) -> Error {
+    Error::runtime(format!("{op}: a view computes nothing"))
+}
+
+/// Carries out a view.
+pub fn view<V: View>(v: V, input: &Tensor) -> Result<Tensor> {
+    crate::transform::bind1(&Viewed(v), &[input])
+}
+
+/// Writes zeros everywhere, without looking at gradients or versions.
+pub(crate) fn zero_fill(target: &Tensor) -> Result<()> {
+    let zero = Tensor::zeros(&[], target.dtype(), target.device())?;
+    super::copy_into(target, &zero)
+}

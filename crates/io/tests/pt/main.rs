@@ -1,0 +1,8 @@
+//! `.pt` files.
+
+mod backend;
+mod hostile;
+mod objects;
+mod read;
+mod show;
+mod write;
