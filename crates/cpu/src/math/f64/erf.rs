@@ -69,11 +69,7 @@ pub fn erfinv(x: f64) -> f64 {
         -6.869_127_484_422_725e-12, -1.758_296_680_885_044_3e-12, 9.902_101_273_376_84e-13,
         -4.156_015_511_989_521e-14, -2.494_718_271_939_331_8e-14);
     let y = x * if w < 8.0 { near } else { far };
-    if x.abs() == 1.0 {
-        f64::INFINITY.copysign(x)
-    } else {
-        y
-    }
+    if x.abs() == 1.0 { f64::INFINITY.copysign(x) } else { y }
 }
 
 /// C / (C + a) for a >= 0, as z (1 + ε) with a rounded quotient z; ε corrects it.
@@ -91,30 +87,4 @@ pub(super) fn shifted_reciprocal<const C: u32>(a: f64) -> (f64, f64) {
 pub(super) fn exp_neg_product(a: f64, b: f64, epsilon: f64) -> Wide {
     let product = a * b;
     exp_parts_wide(-product, epsilon - fma(a, b, -product))
-}
-
-/// Inverse of [`erf`]: infinite at -1 and 1, NaN outside.
-#[inline(always)]
-pub fn erfinv(x: f64) -> f64 {
-    erfinv_steps(x, 2)
-}
-
-/// Winitzki's closed form (2008; good to 2e-3), then so many of Halley's steps, each of which triples the digits.
-#[inline(always)]
-pub(in crate::math) fn erfinv_steps(x: f64, steps: usize) -> f64 {
-    const A: f64 = 0.147;
-    let a = x.abs();
-    // 1 - a is exact from a half on.
-    let rest = 1.0 - a;
-    let l = if a < 0.5 { super::log1p(-a * a) } else { super::log(rest * (1.0 + a)) };
-    let c = 2.0 / (std::f64::consts::PI * A) + 0.5 * l;
-    let mut y = (-l / A / ((c * c - l / A).sqrt() + c)).sqrt();
-    for _ in 0..steps {
-        let error = if a < 0.5 { erf(y) - a } else { rest - erfc(y) };
-        let u = error / (std::f64::consts::FRAC_2_SQRT_PI * super::exp(-y * y));
-        y -= u / (1.0 + y * u);
-    }
-    let y = if a == 1.0 { f64::INFINITY } else { y };
-    let y = if a == 0.0 { 0.0 } else { y };
-    y.copysign(x)
 }
