@@ -133,7 +133,8 @@ fn measure<T: GemmElement>(case: &Case, dtype: &str, number: fn(f32) -> T) {
 fn main() {
     println!("{}", isa::level().name());
     let wanted = std::env::args().nth(1).unwrap_or_default();
-    for threads in [1, 2] {
+    let most = pool::num_threads();
+    for threads in [1, most] {
         pool::set_num_threads(threads);
         for case in CASES.iter().filter(|case| case.name.starts_with(&wanted)) {
             measure::<f32>(case, "f32 ", |x| x);

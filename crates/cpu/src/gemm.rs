@@ -12,12 +12,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `driver.rs` | cuts a product into tasks and blocks |
+//! | `driver.rs` | cuts a product into tasks |
+//! | `block.rs` | computes a task, block by block |
 //! | `vecmat.rs` | one row or one column |
 //! | `kernel.rs`, `vector.rs` | inner loops, and the vectors that they are written in |
 //! | `table.rs` | the inner loops compiled for each instruction set |
 //! | `integer.rs` | integers, with wrapping arithmetic |
 
+mod block;
 mod driver;
 mod integer;
 mod kernel;

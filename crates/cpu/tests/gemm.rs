@@ -14,10 +14,12 @@ trait Number: GemmElement + PartialEq + std::fmt::Debug {
     fn alpha(value: f64) -> Self::Alpha;
     /// Half a unit in the last place of 1.0: of the sum and of what is stored.
     const ROUNDING: (f64, f64);
+    /// Half the distance of numbers next to zero, as stored.
+    const SMALLEST: f64;
 }
 
 macro_rules! impl_number {
-    ($($float:ty, $alpha:ty, $from:expr, $to:expr, $sum:expr, $stored:expr;)*) => {$(
+    ($($float:ty, $alpha:ty, $from:expr, $to:expr, $sum:expr, $stored:expr, $smallest:expr;)*) => {$(
         impl Number for $float {
             fn from_f64(value: f64) -> Self {
                 $from(value)
@@ -29,6 +31,7 @@ macro_rules! impl_number {
                 value as $alpha
             }
             const ROUNDING: (f64, f64) = ($sum, $stored);
+            const SMALLEST: f64 = $smallest;
         }
     )*};
 }
@@ -37,10 +40,10 @@ const SINGLE: f64 = 1.0 / (1 << 24) as f64;
 const DOUBLE: f64 = f64::EPSILON / 2.0;
 
 impl_number! {
-    f32, f32, |x| x as f32, f64::from, SINGLE, SINGLE;
-    f64, f64, |x| x, |x| x, DOUBLE, DOUBLE;
-    bf16, f32, bf16::from_f64, f64::from, SINGLE, 1.0 / 256.0;
-    f16, f32, f16::from_f64, f64::from, SINGLE, 1.0 / 2048.0;
+    f32, f32, |x| x as f32, f64::from, SINGLE, SINGLE, 0.0;
+    f64, f64, |x| x, |x| x, DOUBLE, DOUBLE, 0.0;
+    bf16, f32, bf16::from_f64, f64::from, SINGLE, 1.0 / 256.0, 0.0;
+    f16, f32, f16::from_f64, f64::from, SINGLE, 1.0 / 2048.0, 1.0 / (1 << 25) as f64;
 }
 
 /// The shape of a test: how the operands lie in memory, and what is done beside the product.
@@ -173,8 +176,8 @@ fn check<T: Number>(case: &Case) -> Result<Vec<T>, TestCaseError> {
             let exact = start + case.alpha * sum + added;
             let size = start.abs() + (case.alpha * size).abs() + added.abs();
             let (sum_rounding, stored_rounding) = T::ROUNDING;
-            let tolerance =
-                (case.k + 4) as f64 * sum_rounding * size + stored_rounding * exact.abs();
+            let tolerance = (case.k + 4) as f64 * sum_rounding * size
+                + (stored_rounding * exact.abs()).max(T::SMALLEST);
             let got = c.0[i * c.1 + j * c.2].to_f64();
             prop_assert!(
                 (got - exact).abs() <= tolerance,
@@ -221,7 +224,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn single_precision(case in cases()) {
@@ -266,7 +269,7 @@ fn every_tile_shape() {
 #[test]
 fn large_products_in_several_blocks() {
     let _turn = threads(2);
-    let mut case = plain(1100, 530, 700);
+    let mut case = plain(700, 530, 1100);
     case.bias = 1;
     check::<f32>(&case).unwrap();
     case.layouts[0].0 = true;
@@ -464,7 +467,7 @@ fn nothing_to_sum_gives_zeros_or_the_bias() {
         unsafe { gemm(&product) };
         assert_eq!(c[..n], bias[..n]);
     }
-    let mut i = [7i64; 4];
+    let (i, mut j) = ([7i64; 4], [7i64; 4]);
     // SAFETY: as above.
     unsafe {
         gemm(&Gemm::contiguous(
@@ -472,18 +475,6 @@ fn nothing_to_sum_gives_zeros_or_the_bias() {
             2,
             0,
             i.as_ptr(),
-            i.as_ptr(),
-            i.clone().as_mut_ptr(),
-        ))
-    };
-    let mut j = [7i64; 4];
-    // SAFETY: as above.
-    unsafe {
-        gemm(&Gemm::contiguous(
-            2,
-            2,
-            0,
-            i.as_mut_ptr(),
             i.as_ptr(),
             j.as_mut_ptr(),
         ))

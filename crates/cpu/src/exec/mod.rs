@@ -24,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 struct Prepared {
     stores: OnceLock<Plan>,
     results: OnceLock<Plan>,
+    truths: OnceLock<Plan>,
 }
 
 impl Prepared {
@@ -49,6 +50,11 @@ pub fn prepared(program: &Program) -> Result<&Plan> {
 /// The plan of a program whose results a reduction reads, made once.
 pub fn prepared_for_results(program: &Program) -> Result<&Plan> {
     made(&Prepared::of(program)?.results, || Plan::for_results(program))
+}
+
+/// The plan of a program of whose results a reduction reads the truth, made once.
+pub fn prepared_for_truths(program: &Program) -> Result<&Plan> {
+    made(&Prepared::of(program)?.truths, || Plan::for_truths(program))
 }
 
 /// Runs a program element by element; see `Backend::pointwise`.

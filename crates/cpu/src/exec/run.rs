@@ -133,11 +133,6 @@ impl<'a> Call<'a> {
         &self.space
     }
 
-    /// Whether tiles span several rows.
-    pub fn across(&self) -> bool {
-        self.across
-    }
-
     unsafe fn run_range(&self, range: Range<usize>) -> u8 {
         let tile = self.tile.min(range.len());
         let Ok(mut worker) = Worker::new(self, tile) else { return NO_MEMORY };
@@ -243,6 +238,11 @@ impl<'a> Worker<'a> {
             }
         }
         failure
+    }
+
+    /// The iteration space.
+    pub fn space(&self) -> &'a Space {
+        &self.call.space
     }
 
     /// Where result `i` of the last tile is, in plans that keep their results.

@@ -49,6 +49,9 @@ macro_rules! unroll {
     )*};
 }
 
+/// Shorter sums are done before the memory of a tile would have come.
+const PREFETCHED_STEPS: usize = 48;
+
 /// How many steps ahead a tile asks for its operands.
 const AHEAD: isize = 8;
 
@@ -78,7 +81,9 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
     // SAFETY: reads `k` columns of `MR` rows of a and `k` rows of `NV` vectors of b, as promised. The pointers
     // move with wrapping arithmetic, since after the last step they may leave the operand.
     unsafe {
-        prefetch_tile::<V::Element, MR>(c, c_row, columns);
+        if k >= PREFETCHED_STEPS {
+            prefetch_tile::<V::Element, MR>(c, c_row, columns);
+        }
         let zero = V::splat(V::Element::default());
         let mut sums = [[zero; NV]; MR];
         let mut rows = [a.ptr; POINTERS];
@@ -139,10 +144,15 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
 /// registers.
 #[inline(always)]
 fn opaque<T>(pointer: *const T) -> *const T {
-    let mut pointer = pointer;
-    // SAFETY: no instruction at all.
-    unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure))
+    #[cfg(target_arch = "x86_64")]
+    let pointer = {
+        let mut pointer = pointer;
+        // SAFETY: no instruction at all; the pointer is not followed.
+        #[allow(clippy::pointers_in_nomem_asm_block)]
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure))
+        };
+        pointer
     };
     pointer
 }
@@ -206,6 +216,19 @@ fn prefetch<E>(address: *const E) {
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// As [`prefetch`], into the second-level cache.
+#[inline(always)]
+pub(super) fn prefetch_far<E>(address: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `prefetch`.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;

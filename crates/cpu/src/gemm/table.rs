@@ -10,6 +10,8 @@ use crate::isa::{self, Isa};
 /// The most rows and vectors of columns that a tile has under any instruction set.
 pub(super) const MAX_ROWS: usize = 14;
 pub(super) const MAX_VECTORS: usize = 2;
+/// The longest block of k under any instruction set.
+pub(super) const MAX_K_BLOCK: usize = 512;
 
 /// Computes one tile; see [`kernel::tile`].
 pub(super) type TileFn<E> =
@@ -29,6 +31,9 @@ pub(super) struct Table<S, E: 'static> {
     pub(super) dot_lines: unsafe fn(*const S, isize, *const E, *mut E, usize, usize),
     /// See [`vecmat::sum_steps`].
     pub(super) sum_steps: unsafe fn(*const S, isize, *const E, *mut E, usize, usize),
+    /// The longest block of k: long enough that the result is seldom gone through, and short enough that a panel
+    /// of the right operand stays near.
+    pub(super) k_block: usize,
     /// How many bytes of packed left operand stay in the second-level cache.
     pub(super) block_bytes: usize,
 }
@@ -65,7 +70,7 @@ pub(super) trait Kernels: Copy + 'static {
 
 /// A module of the inner loops for an instruction set: functions with its features, and one table a type.
 macro_rules! instruction_set {
-    ($name:ident, $(#[$feature:meta])?, $v32:ty, $v64:ty, $block_bytes:expr, [$($rows:literal)*]) => {
+    ($name:ident, $(#[$feature:meta])?, $v32:ty, $v64:ty, $k_block:expr, $block_bytes:expr, [$($rows:literal)*]) => {
         mod $name {
             use super::*;
 
@@ -142,6 +147,7 @@ macro_rules! instruction_set {
                     store_row: store_row::<V, S>,
                     dot_lines: dot_lines::<V, S>,
                     sum_steps: sum_steps::<V, S>,
+                    k_block: $k_block,
                     block_bytes: $block_bytes,
                 }
             }
@@ -154,7 +160,7 @@ macro_rules! instruction_set {
     };
 }
 
-instruction_set!(portable, , super::super::vector::Portable32, super::super::vector::Portable64, 128 << 10, [1 2 3 4]);
+instruction_set!(portable, , super::super::vector::Portable32, super::super::vector::Portable64, 256, 128 << 10, [1 2 3 4]);
 
 #[cfg(target_arch = "x86_64")]
 instruction_set!(
@@ -162,6 +168,7 @@ instruction_set!(
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")],
     super::super::vector::x86::Avx2F32,
     super::super::vector::x86::Avx2F64,
+    256,
     256 << 10,
     [1 2 3 4 5 6]
 );
@@ -172,6 +179,7 @@ instruction_set!(
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")],
     super::super::vector::x86::Avx512F32,
     super::super::vector::x86::Avx512F64,
+    512,
     1 << 20,
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );

@@ -1,11 +1,16 @@
-//! Products of a matrix and a vector, at the speed of memory: the inner loops.
+//! Products of a matrix and a vector, at the speed of memory.
 //!
-//! Both read the matrix once, in the order in which it lies, and nothing is packed.
+//! Both inner loops read the matrix once, in the order in which it lies, and nothing is packed.
 #![allow(clippy::needless_range_loop)] // See `kernel.rs`.
 
-use super::Bias;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::driver::Plan;
 use super::table::Kernels;
 use super::vector::{Packed, Vector};
+use super::{Bias, Shared, scratch};
+use crate::pool;
 
 /// Vectors of partial sums that a dot product keeps, enough to hide the latency of a multiply-add.
 const PARTS: usize = 4;
@@ -110,7 +115,7 @@ pub(super) unsafe fn sum_steps<V: Vector, S: Packed<V>>(
 ) {
     // SAFETY: as promised.
     unsafe {
-        std::slice::from_raw_parts_mut(y, width).fill(V::Element::default());
+        (0..width).for_each(|j| y.add(j).write(V::Element::default()));
         let mut p = 0;
         while p + STEPS <= k {
             sum_group::<V, S, STEPS>(a.offset(p as isize * step), step, x.add(p), y, width);
@@ -170,7 +175,7 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
 /// # Safety
 ///
 /// The bias has a number for each of them, or for the one row.
-pub(super) unsafe fn finish<S: Kernels>(
+unsafe fn finish<S: Kernels>(
     sums: &mut [S::Sum],
     alpha: Option<S::Sum>,
     bias: Bias<S>,
@@ -187,4 +192,64 @@ pub(super) unsafe fn finish<S: Kernels>(
             Bias::Rows(bias) => S::add(*sum, unsafe { *bias }.widened()),
         };
     }
+}
+
+/// Columns of a product with a vector that are finished before the next, in a buffer on the stack.
+const COLUMNS: usize = 2048;
+
+/// Elements of the matrix that are worth a thread, of a product with a vector.
+const GRAIN: usize = 64 << 10;
+
+/// A product whose left operand is one row.
+///
+/// # Safety
+///
+/// As for [`super::gemm`]; [`Plan::is_vector`].
+pub(super) unsafe fn run<S: Kernels>(plan: &Plan<S>) {
+    // SAFETY: the vector is in the operand; the scratch memory has its size.
+    unsafe {
+        if S::SUMS_ITSELF && plan.a.column == 1 {
+            return run_columns(plan, plan.a.ptr.cast());
+        }
+        scratch::with(plan.k * size_of::<S::Sum>(), |x| {
+            let x = x.cast::<S::Sum>();
+            (0..plan.k).for_each(|p| {
+                *x.add(p) = (*plan.a.ptr.offset(p as isize * plan.a.column)).widened()
+            });
+            run_columns(plan, x);
+        });
+    }
+}
+
+/// # Safety
+///
+/// As for [`run`]; `x` is the left operand, widened.
+unsafe fn run_columns<S: Kernels>(plan: &Plan<S>, x: *const S::Sum) {
+    let grain = GRAIN.div_ceil(plan.k.max(1)).next_multiple_of(64);
+    let shared = Shared((*plan, x));
+    pool::parallel_for(plan.n, grain, &|range: Range<usize>| {
+        let (plan, x) = { &shared }.0;
+        let mut sums = [const { MaybeUninit::<S::Sum>::uninit() }; COLUMNS];
+        for first in range.clone().step_by(COLUMNS) {
+            let count = COLUMNS.min(range.end - first);
+            let y = sums.as_mut_ptr().cast::<S::Sum>();
+            // SAFETY: the columns are in the operands, and no other range has them; the inner loops write `count`
+            // sums.
+            unsafe {
+                let from = plan.b.ptr.offset(first as isize * plan.b.column);
+                if plan.b.row == 1 {
+                    (plan.table.dot_lines)(from, plan.b.column, x, y, count, plan.k);
+                } else {
+                    (plan.table.sum_steps)(from, plan.b.row, x, y, count, plan.k);
+                }
+                finish(
+                    std::slice::from_raw_parts_mut(y, count),
+                    plan.alpha,
+                    plan.bias,
+                    first,
+                );
+                plan.store_row(y, plan.c.ptr.offset(first as isize * plan.c.column), count);
+            }
+        }
+    });
 }

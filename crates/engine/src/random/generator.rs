@@ -210,3 +210,12 @@ impl Stream {
 fn unforeseen_seed() -> u64 {
     RandomState::new().hash_one((SystemTime::now(), std::process::id()))
 }
+
+/// Seeds the generator that draws use when they are given none.
+///
+/// ```
+/// flambeau_engine::random::manual_seed(42);
+/// ```
+pub fn manual_seed(seed: u64) {
+    default_generator().manual_seed(seed);
+}

@@ -50,4 +50,4 @@ mod twister;
 mod uniform;
 
 pub use element::{Element, Real};
-pub use generator::{DEFAULT_SEED, Generator, STATE_BYTES, Stream, default_generator};
+pub use generator::{DEFAULT_SEED, Generator, STATE_BYTES, Stream, default_generator, manual_seed};

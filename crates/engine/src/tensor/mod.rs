@@ -4,10 +4,12 @@ mod access;
 mod create;
 mod front;
 mod geometry;
+mod operators;
 mod storage;
 mod write;
 
 pub use access::Element;
+pub(crate) use access::for_each_offset;
 pub use front::{FrontEnd, set_front_end};
 pub use storage::Storage;
 pub(crate) use write::{Overlap, overlap};

@@ -1,7 +1,11 @@
 //! Reductions: identity, combination and finish.
 
+mod fused;
 mod sum;
 
+pub use fused::FusedReduce;
+
+use super::pointwise::broadcast_strides;
 use super::{OutSpec, Primitive, Reads};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
@@ -156,43 +160,12 @@ impl Primitive for Reduction {
     }
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
-        let t = inputs[0];
-        let layout = Layout::contiguous(&self.kept_sizes(t.shape()))?;
-        Ok((self.spec.results)(self.dtype.unwrap_or(t.dtype()))
-            .into_iter()
-            .map(|dtype| OutSpec { layout: layout.clone(), dtype })
-            .collect())
+        self.results_for(inputs[0].shape(), inputs[0].dtype())
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
-        let t = inputs[0];
-        if outputs[0].numel() == 0 {
-            return Ok(());
-        }
-        let programs = self.programs(t.dtype())?;
-        let sizes = t.shape();
-        let reduced: SmallVec<[bool; 6]> = (0..sizes.len()).map(|d| self.reduces(d)).collect();
-        let count: usize = sizes.iter().zip(&reduced).filter(|(_, r)| **r).map(|(n, _)| n).product();
-        let mut params: SmallVec<[Scalar; 2]> = smallvec![Scalar::Int(count as i64)];
-        params.extend(self.params.iter().copied());
-        let strides: SmallVec<[Strides; 1]> = outputs.iter().map(|o| self.output_strides(o, sizes.len())).collect();
-        let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
-        for (o, strides) in outputs.iter().zip(&strides) {
-            outs.push(Memory { ptr: o.data_ptr_mut()?, dtype: o.dtype(), strides });
-        }
-        let call = Reduce {
-            combine: self.spec.combine,
-            sizes,
-            reduced: &reduced,
-            program: &programs.0,
-            params: &[],
-            inputs: &[Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides: t.strides() }],
-            finish: &programs.1,
-            finish_params: &params,
-            outputs: &outs,
-        };
-        // SAFETY: tensors' layouts stay inside their storages; the outputs are fresh or checked by `bind`.
-        unsafe { backend(t.device())?.reduce(&call) }
+        let programs = self.programs(inputs[0].dtype())?;
+        self.run_on(inputs[0].shape(), &programs.0, &[], inputs, &programs.1, outputs)
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
@@ -221,6 +194,47 @@ impl Primitive for Reduction {
 }
 
 impl Reduction {
+    /// What the results are for elements of a dtype over these sizes.
+    fn results_for(&self, sizes: &[usize], element: DType) -> Result<SmallVec<[OutSpec; 1]>> {
+        let layout = Layout::contiguous(&self.kept_sizes(sizes))?;
+        let results = (self.spec.results)(self.dtype.unwrap_or(element));
+        Ok(results.into_iter().map(|dtype| OutSpec { layout: layout.clone(), dtype }).collect())
+    }
+
+    /// Reduces what a program makes of inputs broadcast to `sizes`.
+    fn run_on(&self, sizes: &[usize], program: &Program, params: &[Scalar], inputs: &[&Tensor], finish: &Program, outputs: &[Tensor]) -> Result<()> {
+        if outputs[0].numel() == 0 {
+            return Ok(());
+        }
+        let reduced: SmallVec<[bool; 6]> = (0..sizes.len()).map(|d| self.reduces(d)).collect();
+        let count: usize = sizes.iter().zip(&reduced).filter(|(_, r)| **r).map(|(n, _)| n).product();
+        let mut finish_params: SmallVec<[Scalar; 2]> = smallvec![Scalar::Int(count as i64)];
+        finish_params.extend(self.params.iter().copied());
+        let in_strides: SmallVec<[Strides; 2]> = inputs.iter().map(|t| broadcast_strides(t, sizes)).collect();
+        let mut ins: SmallVec<[Memory; 2]> = SmallVec::new();
+        for (t, strides) in inputs.iter().zip(&in_strides) {
+            ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
+        }
+        let out_strides: SmallVec<[Strides; 1]> = outputs.iter().map(|o| self.output_strides(o, sizes.len())).collect();
+        let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
+        for (o, strides) in outputs.iter().zip(&out_strides) {
+            outs.push(Memory { ptr: o.data_ptr_mut()?, dtype: o.dtype(), strides });
+        }
+        let call = Reduce {
+            combine: self.spec.combine,
+            sizes,
+            reduced: &reduced,
+            program,
+            params,
+            inputs: &ins,
+            finish,
+            finish_params: &finish_params,
+            outputs: &outs,
+        };
+        // SAFETY: tensors' layouts stay inside their storages; the outputs are fresh or checked by `bind`.
+        unsafe { backend(outputs[0].device())?.reduce(&call) }
+    }
+
     fn programs(&self, from: DType) -> Result<Programs> {
         let dtype = self.dtype.unwrap_or(from);
         let key = Key { spec: self.spec as *const _ as usize, from, dtype, params: self.params.len() };

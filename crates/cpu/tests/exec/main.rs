@@ -1,0 +1,7 @@
+//! Programs and reductions on the CPU, through the engine's tensors and through the backend itself.
+
+mod cast;
+mod common;
+mod layouts;
+mod reduce;
+mod steps;

@@ -1,0 +1,91 @@
+"""Reverse-mode differentiation: gradients of tensors with respect to tensors."""
+
+from .. import _C
+from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .._tensor import Tensor
+from .function import Function
+
+__all__ = [
+    "Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
+    "set_grad_enabled",
+]  # fmt: skip
+
+
+def __getattr__(name):
+    if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
+        # The module has the name of its function: `autograd.gradcheck` is the function, as in PyTorch.
+        from importlib import import_module
+
+        module = import_module(".gradcheck", __name__)
+        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
+        return getattr(module, name)
+    raise AttributeError(f"flambeau has no 'autograd.{name}' yet")
+
+
+def _tuple(values):
+    return (values,) if isinstance(values, Tensor) or values is None else tuple(values)
+
+
+def _roots(outputs, grads):
+    """Tensors to start from and their gradients, a gradient of ones being None until the engine makes it."""
+    outputs = _tuple(outputs)
+    grads = (None,) * len(outputs) if grads is None else _tuple(grads)
+    if len(outputs) != len(grads):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    for i, (output, grad) in enumerate(zip(outputs, grads)):
+        if grad is None:
+            continue
+        if not isinstance(grad, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+        if grad.shape != output.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has a shape of "
+                f"{output.shape}."
+            )
+        if grad.is_complex() != output.is_complex():
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have complex dtype: "
+                f"grad_output[{i}] has {grad.dtype} and output[{i}] has {output.dtype}."
+            )
+    return outputs, grads
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Add the gradients of ``tensors`` to ``grad`` of the leaves they come from, or of ``inputs`` alone.
+
+    A tensor of one element needs no gradient of its own; for others ``grad_tensors`` gives it. The graph is freed
+    unless ``retain_graph`` (which ``create_graph`` implies); ``create_graph`` records the backward itself.
+    """
+    if grad_variables is not None:
+        grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    if inputs is None:
+        inputs = ()
+    elif not (inputs := _tuple(inputs)):
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    roots, grads = _roots(tensors, grad_tensors)
+    retain = create_graph if retain_graph is None else retain_graph
+    _C._autograd_backward(roots, grads, retain, create_graph, inputs, True, True)
+
+
+def grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
+    is_grads_batched=False, materialize_grads=False,
+):  # fmt: skip
+    """The sum of gradients of ``outputs`` with respect to each of ``inputs``, as a tuple; ``.grad`` stays untouched.
+
+    An input that was not used is an error, unless ``allow_unused`` (None for it) or ``materialize_grads`` (zeros).
+    """
+    if is_grads_batched:
+        raise NotImplementedError("autograd.grad with is_grads_batched=True needs vmap, which flambeau has not yet")
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    inputs = _tuple(inputs)
+    roots, grads = _roots(outputs, grad_outputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    unused = bool(allow_unused) or materialize_grads
+    result = _C._autograd_backward(roots, grads, retain, create_graph, inputs, unused, False)
+    if materialize_grads:
+        result = tuple(_C.zeros_like(x, requires_grad=create_graph) if g is None else g for x, g in zip(inputs, result))
+    return tuple(result)

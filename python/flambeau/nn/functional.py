@@ -1,0 +1,282 @@
+"""Functions of layers and losses: PyTorch's signatures on the native operations.
+
+What the native module offers under the same signature is taken from it as it is; the rest adds what only Python
+callers have: ``inplace``, names of reductions, a dimension that is guessed, deprecated arguments.
+"""
+
+from .. import _C
+from ._losses import (  # noqa: F401
+    _legacy_reduction,
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+
+_nn = _C._nn
+
+# Native operations whose signature is already PyTorch's.
+_NATIVE = (
+    "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
+    "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+)  # fmt: skip
+
+for _name in _NATIVE:
+    _found = getattr(_nn, _name, None) or getattr(_C, _name, None)
+    if _found is not None:
+        globals()[_name] = _found
+del _name, _found
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def __getattr__(name):
+    raise AttributeError(f"flambeau has no 'nn.functional.{name}' yet")
+
+
+def _native(name):
+    """The native operation called ``name``, wherever the native module keeps it."""
+    found = getattr(_nn, name, None) or getattr(_C, name, None)
+    if found is None:
+        raise NotImplementedError(f"flambeau has no native operation '{name}' yet")
+    return found
+
+
+# ---- activations
+
+
+def _pick(name, inplace):
+    return _native(name + "_") if inplace else _native(name)
+
+
+def relu(input, inplace=False):
+    """``max(x, 0)``."""
+    return _C.relu_(input) if inplace else _C.relu(input)
+
+
+def relu6(input, inplace=False):
+    """``x`` clamped to [0, 6]."""
+    return _pick("hardtanh", inplace)(input, 0.0, 6.0)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """``x`` clamped to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val {min_val} cannot be greater than max_val {max_val}")
+    return _pick("hardtanh", inplace)(input, min_val, max_val)
+
+
+def silu(input, inplace=False):
+    """``x * sigmoid(x)``."""
+    return _pick("silu", inplace)(input)
+
+
+def mish(input, inplace=False):
+    """``x * tanh(softplus(x))``."""
+    return _pick("mish", inplace)(input)
+
+
+# Source: Klambauer and others, "Self-normalizing neural networks", 2017.
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def selu(input, inplace=False):
+    """Self-normalising ELU: ``scale * elu(x, alpha)`` with the two constants of its paper."""
+    return _pick("elu", inplace)(input, _SELU_ALPHA, _SELU_SCALE)
+
+
+def hardsigmoid(input, inplace=False):
+    """``relu6(x + 3) / 6``."""
+    return _pick("hardsigmoid", inplace)(input)
+
+
+def hardswish(input, inplace=False):
+    """``x * relu6(x + 3) / 6``."""
+    return _pick("hardswish", inplace)(input)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """``x`` where positive, else ``negative_slope * x``."""
+    return _pick("leaky_relu", inplace)(input, negative_slope)
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
+    return _pick("elu", inplace)(input, alpha)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _pick("elu", inplace)(input, alpha, 1.0, 1.0 / alpha)
+
+
+def threshold(input, threshold, value, inplace=False):
+    """``x`` where it exceeds ``threshold``, else ``value``."""
+    below = input <= threshold
+    return input.masked_fill_(below, value) if inplace else input.masked_fill(below, value)
+
+
+def hardshrink(input, lambd=0.5):
+    """``x`` where its magnitude exceeds ``lambd``, else zero."""
+    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
+
+
+def softshrink(input, lambd=0.5):
+    """``x`` moved towards zero by ``lambd``, and zero within it."""
+    if not lambd >= 0:
+        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}")
+    inside = (input >= -lambd) & (input <= lambd)
+    return _C.where(input > 0, input - lambd, input + lambd).masked_fill(inside, 0)
+
+
+def prelu(input, weight):
+    """``x`` where positive, else ``weight * x``, one weight or one for each channel (dimension 1)."""
+    if weight.numel() != 1:
+        channels = input.size(1) if input.dim() > 1 else 1
+        if weight.dim() != 1 or weight.numel() != channels:
+            raise RuntimeError(
+                f"prelu: mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()}, and channel size = {channels}."
+            )
+        weight = weight.reshape([-1 if d == 1 else 1 for d in range(input.dim())])
+    elif weight.dim() != 0:
+        weight = weight.reshape([1] * input.dim())
+    return _C.where(input > 0, input, weight * input)
+
+
+def tanh(input):
+    """Hyperbolic tangent."""
+    return input.tanh()
+
+
+def sigmoid(input):
+    """``1 / (1 + exp(-x))``."""
+    return input.sigmoid()
+
+
+def softsign(input):
+    """``x / (1 + |x|)``."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input):
+    """``x - tanh(x)``."""
+    return input - input.tanh()
+
+
+def glu(input, dim=-1):
+    """The first half along ``dim`` times the sigmoid of the second."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    if input.size(dim) % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.size(dim)}")
+    kept, gate = input.chunk(2, dim)
+    return kept * gate.sigmoid()
+
+
+# ---- along a dimension
+
+
+def _guess_dim(name, dims, stacklevel):
+    """The dimension that old programs meant by leaving it out."""
+    from warnings import warn
+
+    warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if dims in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """``exp(x) / sum(exp(x))`` along ``dim``; ``dtype`` converts first."""
+    if dim is None:
+        dim = _guess_dim("softmax", input.dim(), _stacklevel)
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """Softmax of ``-input``."""
+    if dim is None:
+        dim = _guess_dim("softmin", input.dim(), _stacklevel)
+    return softmax(-input, dim, dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax along ``dim``, computed stably; ``dtype`` converts first."""
+    if dim is None:
+        dim = _guess_dim("log_softmax", input.dim(), _stacklevel)
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is smaller."""
+    norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / norm if out is None else _C.div(input, norm, out=out)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """``x1^T W_k x2 + b_k`` for each matrix of ``weight``, of shape (outputs, features 1, features 2)."""
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {input1.shape} and {input2.shape}, which must agree "
+            "in all but the last"
+        )
+    if input1.size(-1) != weight.size(1) or input2.size(-1) != weight.size(2):
+        raise RuntimeError(
+            f"bilinear(): input sizes {input1.size(-1)} and {input2.size(-1)} do not match weight of shape {weight.shape}"
+        )
+    rows = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
+    out = (rows * input2.unsqueeze(-2)).sum(-1)
+    return out if bias is None else out + bias
+
+
+# ---- dropout and look-up
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """In training, zero with probability ``p`` and scale the rest by 1/(1-p)."""
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return _C.dropout_(input, p, training) if inplace else _C.dropout(input, p, training)
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """Rows of ``weight`` by the numbers in ``input``.
+
+    The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first rescaled in place.
+    """
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        rows = weight.size(0)
+        if not -rows <= padding_idx < rows:
+            raise AssertionError(f"Padding_idx must be within num_embeddings: {padding_idx} is no row of {rows}")
+        padding_idx %= rows
+    if max_norm is not None:
+        _renorm_rows(weight, input, max_norm, norm_type)
+    if sparse:
+        raise NotImplementedError("embedding with sparse=True: flambeau has no sparse gradients yet")
+    return _C.embedding(weight, input, padding_idx, scale_grad_by_freq)
+
+
+def _renorm_rows(weight, index, max_norm, norm_type):
+    """Scale the rows of ``weight`` named by ``index`` down to a norm of at most ``max_norm``, in place."""
+    table = weight.detach()
+    rows = index.reshape(-1).unique()
+    picked = table.index_select(0, rows)
+    norm = picked.norm(norm_type, 1, keepdim=True)
+    scaled = _C.where(norm > max_norm, picked * (max_norm / (norm + 1e-7)), picked)
+    table.index_copy_(0, rows, scaled)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """``input`` over its root mean square along the last dimensions, times ``weight``."""
+    return _native("rms_norm")(input, normalized_shape, weight, eps)
