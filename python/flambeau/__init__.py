@@ -14,14 +14,15 @@ from ._tensor import Tensor
 from .version import __version__
 
 _LAZY_MODULES = frozenset((
-    "autograd", "backends", "cuda", "nn", "optim", "random", "serialization", "testing", "utils", "version",
+    "autograd", "backends", "cuda", "linalg", "nn", "optim", "random", "serialization", "special", "testing", "utils",
+    "version",
 ))  # fmt: skip
 _LAZY_NAMES = {
     "install_as_torch": "_install",
     "load": "serialization", "save": "serialization",
     "manual_seed": "random", "seed": "random", "initial_seed": "random", "get_rng_state": "random",
     "set_rng_state": "random",
-    "compile": "_compile",
+    "compile": "_compile", "set_printoptions": "_printing",
 }  # fmt: skip
 
 

@@ -1,9 +1,10 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, reduce};
+use crate::{alloc, exec, index, nn, optim, reduce, scan};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
-use flambeau_engine::backend::{Backend, Matmul, Operand, Reduce, Registered, lacking};
+use flambeau_engine::backend::layers::*;
+use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, lacking};
 use flambeau_ir::Program;
 use std::ptr::NonNull;
 
@@ -29,7 +30,14 @@ impl Backend for Cpu {
         unsafe { alloc::deallocate(ptr, nbytes) }
     }
 
-    unsafe fn pointwise(&self, program: &Program, params: &[Scalar], sizes: &[usize], outputs: &[Operand], inputs: &[Operand]) -> Result<()> {
+    unsafe fn pointwise(
+        &self,
+        program: &Program,
+        params: &[Scalar],
+        sizes: &[usize],
+        outputs: &[Operand],
+        inputs: &[Operand],
+    ) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { exec::pointwise(program, params, sizes, outputs, inputs) }
     }
@@ -37,6 +45,22 @@ impl Backend for Cpu {
     unsafe fn reduce(&self, reduce: &Reduce) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { reduce::reduce(reduce) }
+    }
+
+    unsafe fn index(&self, call: &Indexing) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::index(call) }
+    }
+
+    unsafe fn nonzero(
+        &self,
+        sizes: &[usize],
+        tensor: Operand,
+        linear: bool,
+        make: &mut dyn FnMut(usize) -> Result<*mut i64>,
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::nonzero(sizes, tensor, linear, make) }
     }
 
     unsafe fn matmul(&self, call: &Matmul) -> Result<()> {
@@ -56,6 +80,61 @@ impl Backend for Cpu {
             }
         }
     }
+
+    unsafe fn softmax(&self, call: &Softmax) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::forward(call) }
+    }
+
+    unsafe fn softmax_backward(&self, call: &SoftmaxBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::backward(call) }
+    }
+
+    unsafe fn norm(&self, call: &Norm) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm::forward(call) }
+    }
+
+    unsafe fn norm_backward(&self, call: &NormBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm::backward(call) }
+    }
+
+    unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::loss::forward(call, out) }
+    }
+
+    unsafe fn cross_entropy_backward(&self, call: &CrossEntropy, grad: &CrossEntropyGrad) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::loss::backward(call, grad) }
+    }
+
+    unsafe fn attention(&self, call: &Attention) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::attention::forward(call) }
+    }
+
+    unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::attention::backward(call) }
+    }
+
+    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { optim::adam(call) }
+    }
+
+    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { optim::sgd(call) }
+    }
+
+    unsafe fn scan(&self, call: &Scan) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { scan::scan(call) }
+    }
 }
 
 unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
@@ -64,7 +143,10 @@ unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
     if let Some(added) = call.bias {
         // One row for all products, as `linear` and `addmm` give it; the engine adds other shapes itself.
         if added.strides != [0, 0, 1] {
-            return Err(Error::not_implemented(format!("matmul: a bias of strides {:?} is not implemented on cpu: it must be one row", added.strides)));
+            return Err(Error::not_implemented(format!(
+                "matmul: a bias of strides {:?} is not implemented on cpu: it must be one row",
+                added.strides
+            )));
         }
         bias = Bias::Columns(added.ptr.cast::<T>().cast_const());
     }

@@ -134,8 +134,15 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
             f"nll_loss: weight tensor should be defined either for all {input.size(classes)} classes or no classes but "
             f"got weight tensor of shape: {weight.shape}"
         )
+    if target.dtype not in (_C.int64, _C.uint8):
+        raise RuntimeError(f"nll_loss: expected target dtype to be Long or Byte, but got {target.dtype}")
     ignored = target == ignore_index
-    target = target.masked_fill(ignored, 0)
+    target = target.long().masked_fill(ignored, 0)
+    outside = (target < 0) | (target >= input.size(classes))
+    if bool(outside.any()):
+        raise IndexError(
+            f"nll_loss: Target {target[outside][0].item()} is out of bounds for {input.size(classes)} classes."
+        )
     loss = -input.gather(classes, target.unsqueeze(classes)).squeeze(classes)
     share = _C.ones_like(loss, requires_grad=False) if weight is None else weight[target]
     share = share.masked_fill(ignored, 0)
@@ -196,9 +203,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         loss = target.exp() * (target - input)
     else:
         # 0 log 0 is 0, and its derivative must not be infinite times zero.
-        present = target != 0
-        logarithm = _C.where(present, target, _C.ones_like(target)).log()
-        loss = _C.where(present, target * (logarithm - input), target * -input)
+        logarithm = _C.where(target != 0, target, _C.ones_like(target)).log()
+        loss = target * logarithm - target * input
     if code == _MEAN:
         warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size. "

@@ -4,7 +4,7 @@ use flambeau_base::{Dims, Strides};
 use smallvec::SmallVec;
 
 /// Sizes and, for each operand, strides in bytes; the last dimension is the fastest. There is at least one dimension.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Space {
     /// Sizes.
     pub sizes: Dims,

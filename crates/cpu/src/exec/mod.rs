@@ -5,6 +5,7 @@
 //! them into tiles that stay in the first-level cache, and runs the steps on each tile ([`run`]). Operands that
 //! lie in memory as registers hold them are read and written in place.
 
+pub mod blocks;
 pub mod gather;
 pub mod iterate;
 pub mod kernels;
@@ -24,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 struct Prepared {
     stores: OnceLock<Plan>,
     results: OnceLock<Plan>,
+    truths: OnceLock<Plan>,
 }
 
 impl Prepared {
@@ -49,6 +51,11 @@ pub fn prepared(program: &Program) -> Result<&Plan> {
 /// The plan of a program whose results a reduction reads, made once.
 pub fn prepared_for_results(program: &Program) -> Result<&Plan> {
     made(&Prepared::of(program)?.results, || Plan::for_results(program))
+}
+
+/// The plan of a program of whose results a reduction reads the truth, made once.
+pub fn prepared_for_truths(program: &Program) -> Result<&Plan> {
+    made(&Prepared::of(program)?.truths, || Plan::for_truths(program))
 }
 
 /// Runs a program element by element; see `Backend::pointwise`.

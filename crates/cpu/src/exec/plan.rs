@@ -8,10 +8,6 @@ use smallvec::SmallVec;
 
 /// A program as it is executed. Slots are, in order, the inputs, the outputs, registers of constants, other registers.
 pub struct Plan {
-    /// Dtypes of the inputs.
-    pub inputs: SmallVec<[DType; 4]>,
-    /// Dtypes of the outputs.
-    pub outputs: SmallVec<[DType; 1]>,
     /// The constants, each with a register.
     pub constants: Vec<Constant>,
     /// What is done on each tile.
@@ -22,8 +18,8 @@ pub struct Plan {
     pub registers: usize,
     /// Bytes an element of a register.
     pub width: usize,
-    /// The program is one input, handed on as it is.
-    pub copies: bool,
+    /// The program hands its one input on as it is, so that elements are moved without being looked at.
+    pub moves: bool,
 }
 
 /// One instruction.
@@ -67,24 +63,40 @@ struct Builder<'a> {
     temps: Vec<usize>,
 }
 
+/// What becomes of a program's outputs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// They are written to memory.
+    Memory,
+    /// They stay where they are.
+    Registers,
+    /// They stay, as truth values.
+    Truths,
+}
+
 impl Plan {
     /// Prepares a program that writes its outputs to memory. `NotImplementedError` where a dtype lacks a step.
     pub fn new(program: &Program) -> Result<Plan> {
-        Plan::build(program, true)
+        Plan::build(program, Ending::Memory)
     }
 
     /// Prepares a program whose results stay where they are, as their classes hold them, for a reduction to read.
     pub fn for_results(program: &Program) -> Result<Plan> {
-        Plan::build(program, false)
+        Plan::build(program, Ending::Registers)
     }
 
-    fn build(program: &Program, stores: bool) -> Result<Plan> {
+    /// As [`Plan::for_results`], with results made truth values.
+    pub fn for_truths(program: &Program) -> Result<Plan> {
+        Plan::build(program, Ending::Truths)
+    }
+
+    fn build(program: &Program, ending: Ending) -> Result<Plan> {
         let values = program.inputs.len() + program.constants.len() + program.steps.len();
         let mut read = vec![false; values];
         for step in &program.steps {
             step.args[..step.op.arity()].iter().for_each(|&a| read[a as usize] = true);
         }
-        if !stores {
+        if ending != Ending::Memory {
             program.outputs.iter().for_each(|&v| read[v as usize] = true);
         }
         let mut builder = Builder { program, places: vec![None; values], read, drafts: Vec::new(), temps: Vec::new() };
@@ -93,12 +105,16 @@ impl Plan {
             let place = builder.step(i)?;
             builder.places[first + i] = Some(place);
         }
-        let results = if stores {
+        if ending == Ending::Memory {
             builder.outputs();
-            SmallVec::new()
-        } else {
-            program.outputs.iter().map(|&v| builder.value(v)).collect()
-        };
+            return Ok(builder.finish(SmallVec::new()));
+        }
+        let mut results: SmallVec<[Place; 1]> = program.outputs.iter().map(|&v| builder.value(v)).collect();
+        if ending == Ending::Truths {
+            for (place, dtype) in results.iter_mut().zip(program.output_dtypes()) {
+                *place = builder.to_class(*place, dtype, DType::Bool);
+            }
+        }
         Ok(builder.finish(results))
     }
 }
@@ -300,14 +316,12 @@ impl Builder<'_> {
         }
         let sizes = temps.iter().copied().chain(program.constants.iter().map(|c| Class::of(c.dtype()).size()));
         Plan {
-            inputs: program.inputs.clone(),
-            outputs: program.output_dtypes(),
             constants: program.constants.clone(),
             code,
             results: results.iter().map(|&r| slot(r, &assigned)).collect(),
             registers: registers as usize,
             width: sizes.max().unwrap_or(1),
-            copies: program.is_identity(),
+            moves: program.is_identity() && outputs == 1,
         }
     }
 }

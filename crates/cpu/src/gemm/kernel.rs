@@ -144,10 +144,15 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
 /// registers.
 #[inline(always)]
 fn opaque<T>(pointer: *const T) -> *const T {
-    let mut pointer = pointer;
-    // SAFETY: no instruction at all.
-    unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure))
+    #[cfg(target_arch = "x86_64")]
+    let pointer = {
+        let mut pointer = pointer;
+        // SAFETY: no instruction at all; the pointer is not followed.
+        #[allow(clippy::pointers_in_nomem_asm_block)]
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags, pure))
+        };
+        pointer
     };
     pointer
 }

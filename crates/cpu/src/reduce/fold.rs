@@ -17,20 +17,25 @@ pub const LANES: usize = 64;
 pub struct Partial {
     /// The value (or a mean), as its class holds it.
     pub value: [u64; 2],
-    /// The sum of squared deviations of moments.
-    pub spread: u64,
-    /// The place of an extremum, or the number of elements of moments.
-    pub place: i64,
+    /// The place of an extremum, or the sum of squared deviations of moments, as their class holds it.
+    pub second: u64,
+    /// The number of elements.
+    pub count: u64,
 }
 
 impl Partial {
     /// A partial result of a value alone.
     pub fn of<T: Copy>(value: T) -> Partial {
         const { assert!(size_of::<T>() <= 16 && align_of::<T>() <= 16) };
-        let mut partial = Partial { value: [0; 2], spread: 0, place: 0 };
+        let mut partial = Partial { value: [0; 2], second: 0, count: 0 };
         // SAFETY: the value fits.
         unsafe { partial.value.as_mut_ptr().cast::<T>().write(value) };
         partial
+    }
+
+    /// The result as one column.
+    pub fn columns(&mut self) -> Columns {
+        Columns { value: self.value.as_mut_ptr().cast(), second: (&raw mut self.second).cast(), count: self.count as usize }
     }
 
     /// The value.
@@ -46,9 +51,29 @@ pub type FoldFn = unsafe fn(*const u8, usize) -> Partial;
 /// Puts an earlier and a later partial result together.
 pub type MergeFn = fn(&Partial, &Partial) -> Partial;
 
+/// Partial results of adjacent columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// Values (or means), as their class holds them.
+    pub value: *mut u8,
+    /// Places of extrema (`i64`), or sums of squared deviations (like the values).
+    pub second: *mut u8,
+    /// How many elements went into each.
+    pub count: usize,
+}
+
+/// Folds rows of `n` values, column by column: where results go, the rows (at least one), their numbers.
+pub type RowsFn = unsafe fn(&Columns, &[*const u8], &[i64], usize);
+/// Puts earlier and later results of `n` columns together, where the earlier ones are.
+pub type MergeColumnsFn = unsafe fn(&Columns, &Columns, usize);
+
 /// How values of a class are folded.
 #[derive(Clone, Copy)]
 pub struct Folder {
+    /// Rows into results of their columns.
+    pub rows: RowsFn,
+    /// Columns' results into others.
+    pub merge_columns: MergeColumnsFn,
     /// A tile into a partial result; places count from its start.
     pub fold: FoldFn,
     /// Two partial results into one.
@@ -133,14 +158,76 @@ unsafe fn fold_extremum<E: Extremum>(values: *const u8, n: usize) -> Partial {
     let rest = blocks.remainder();
     let best = lanes.iter().chain(rest).fold(values[0], |a, &b| E::better(a, b));
     let mut partial = Partial::of(best);
-    partial.place = values.iter().position(|&x| E::ties(x, best)).unwrap_or(0) as i64;
+    partial.second = values.iter().position(|&x| E::ties(x, best)).unwrap_or(0) as u64;
     partial
 }
 
 fn merge_extremum<E: Extremum>(a: &Partial, b: &Partial) -> Partial {
     let (x, y) = (a.get::<E::T>(), b.get::<E::T>());
     // Places tell ties apart, so that the order of the walk does not.
-    if E::beats(y, x) || E::ties(x, y) && b.place < a.place { *b } else { *a }
+    if E::beats(y, x) || E::ties(x, y) && (b.second as i64) < a.second as i64 { *b } else { *a }
+}
+
+#[inline(always)]
+unsafe fn rows_monoid<M: Monoid>(out: &Columns, rows: &[*const u8], n: usize) {
+    let out = out.value.cast::<M::T>();
+    let mut at = 0;
+    // SAFETY: rows and results hold `n` values, as the caller promises; a block of each row is read before the result's is written.
+    unsafe {
+        while at + LANES <= n {
+            let mut lanes = rows[0].cast::<M::T>().add(at).cast::<[M::T; LANES]>().read_unaligned();
+            for row in &rows[1..] {
+                let block = row.cast::<M::T>().add(at).cast::<[M::T; LANES]>().read_unaligned();
+                for i in 0..LANES {
+                    lanes[i] = M::combine(lanes[i], block[i]);
+                }
+            }
+            out.add(at).cast::<[M::T; LANES]>().write_unaligned(lanes);
+            at += LANES;
+        }
+        for i in at..n {
+            let mut x = *rows[0].cast::<M::T>().add(i);
+            for row in &rows[1..] {
+                x = M::combine(x, *row.cast::<M::T>().add(i));
+            }
+            *out.add(i) = x;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn rows_extremum<E: Extremum>(out: &Columns, rows: &[*const u8], numbers: &[i64], n: usize) {
+    // SAFETY: the caller's: results and rows hold `n` values, apart from each other.
+    unsafe {
+        let values = std::slice::from_raw_parts_mut(out.value.cast::<E::T>(), n);
+        let places = std::slice::from_raw_parts_mut(out.second.cast::<i64>(), n);
+        values.copy_from_slice(std::slice::from_raw_parts(rows[0].cast(), n));
+        places.fill(numbers[0]);
+        for (row, &number) in rows.iter().zip(numbers).skip(1) {
+            let row = std::slice::from_raw_parts(row.cast::<E::T>(), n);
+            for i in 0..n {
+                let wins = E::beats(row[i], values[i]) | (E::ties(row[i], values[i]) & (number < places[i]));
+                values[i] = if wins { row[i] } else { values[i] };
+                places[i] = if wins { number } else { places[i] };
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn merge_columns_extremum<E: Extremum>(a: &Columns, b: &Columns, n: usize) {
+    // SAFETY: the caller's: all hold `n` values, apart from each other.
+    unsafe {
+        let values = std::slice::from_raw_parts_mut(a.value.cast::<E::T>(), n);
+        let places = std::slice::from_raw_parts_mut(a.second.cast::<i64>(), n);
+        let others = std::slice::from_raw_parts(b.value.cast::<E::T>(), n);
+        let numbers = std::slice::from_raw_parts(b.second.cast::<i64>(), n);
+        for i in 0..n {
+            let wins = E::beats(others[i], values[i]) | (E::ties(others[i], values[i]) & (numbers[i] < places[i]));
+            values[i] = if wins { others[i] } else { values[i] };
+            places[i] = if wins { numbers[i] } else { places[i] };
+        }
+    }
 }
 
 macro_rules! monoids {
@@ -214,7 +301,7 @@ extrema! {
 }
 
 macro_rules! moments {
-    ($fold:ident, $merge:ident, $t:ident, $sum:ident, $deviation:ident) => {
+    ($fold:ident, $merge:ident, $t:ident, $sum:ident, $deviation:ident, $rows:ident, $merge_columns:ident) => {
         /// Mean and squared deviations of a tile in two passes.
         #[inline(always)]
         unsafe fn $fold(values: *const u8, n: usize) -> Partial {
@@ -241,62 +328,141 @@ macro_rules! moments {
                 }
                 width /= 2;
             }
-            Partial { spread: lanes[0].to_bits() as u64, place: n as i64, ..Partial::of(mean) }
+            Partial { second: lanes[0].to_bits() as u64, count: n as u64, ..Partial::of(mean) }
         }
 
         /// Chan, Golub and LeVeque (1979): moments of two parts put together.
         fn $merge(a: &Partial, b: &Partial) -> Partial {
             let (x, y) = (a.get::<$t>(), b.get::<$t>());
-            let (n, m) = (a.place as $t, b.place as $t);
+            let (n, m) = (a.count as $t, b.count as $t);
             let share = m / (n + m);
             let delta = y - x;
             let spread = $deviation(a) + $deviation(b) + delta * delta * n * share;
-            Partial { spread: spread.to_bits() as u64, place: a.place + b.place, ..Partial::of(x + delta * share) }
+            Partial { second: spread.to_bits() as u64, count: a.count + b.count, ..Partial::of(x + delta * share) }
+        }
+
+        /// Mean and squared deviations of each column in two passes over a few rows.
+        #[inline(always)]
+        unsafe fn $rows(out: &Columns, rows: &[*const u8], n: usize) {
+            // SAFETY: the caller's: results and rows hold `n` values, apart from each other.
+            unsafe {
+                rows_monoid::<$sum>(out, rows, n);
+                let means = std::slice::from_raw_parts_mut(out.value.cast::<$t>(), n);
+                let spreads = std::slice::from_raw_parts_mut(out.second.cast::<$t>(), n);
+                means.iter_mut().for_each(|x| *x /= rows.len() as $t);
+                spreads.fill(0.0);
+                for row in rows {
+                    let row = std::slice::from_raw_parts(row.cast::<$t>(), n);
+                    for i in 0..n {
+                        let d = row[i] - means[i];
+                        spreads[i] += d * d;
+                    }
+                }
+            }
+        }
+
+        /// As for single results, column by column.
+        #[inline(always)]
+        unsafe fn $merge_columns(a: &Columns, b: &Columns, n: usize) {
+            let (count, other) = (a.count as $t, b.count as $t);
+            let share = other / (count + other);
+            // SAFETY: the caller's: all hold `n` values, apart from each other.
+            unsafe {
+                let means = std::slice::from_raw_parts_mut(a.value.cast::<$t>(), n);
+                let spreads = std::slice::from_raw_parts_mut(a.second.cast::<$t>(), n);
+                let means_b = std::slice::from_raw_parts(b.value.cast::<$t>(), n);
+                let spreads_b = std::slice::from_raw_parts(b.second.cast::<$t>(), n);
+                for i in 0..n {
+                    let delta = means_b[i] - means[i];
+                    spreads[i] = spreads[i] + spreads_b[i] + delta * delta * count * share;
+                    means[i] += delta * share;
+                }
+            }
         }
 
         /// The sum of squared deviations in a partial result.
-        pub fn $deviation(p: &Partial) -> $t {
-            $t::from_bits(p.spread as _)
+        fn $deviation(p: &Partial) -> $t {
+            $t::from_bits(p.second as _)
         }
     };
 }
-moments!(moments_f32, merge_moments_f32, f32, SumF32, spread_f32);
-moments!(moments_f64, merge_moments_f64, f64, SumF64, spread_f64);
+moments!(moments_f32, merge_moments_f32, f32, SumF32, spread_f32, rows_moments_f32, merge_columns_f32);
+moments!(moments_f64, merge_moments_f64, f64, SumF64, spread_f64, rows_moments_f64, merge_columns_f64);
 
-macro_rules! levels {
-    ($($name:ident $(, $feature:literal)?;)*) => {$(
-        struct $name;
-        impl Level for $name {
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn monoid<M: Monoid>(values: *const u8, n: usize) -> Partial {
-                // SAFETY: the caller's.
-                unsafe { fold_monoid::<M>(values, n) }
-            }
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn extremum<E: Extremum>(values: *const u8, n: usize) -> Partial {
-                // SAFETY: the caller's.
-                unsafe { fold_extremum::<E>(values, n) }
-            }
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn moments_32(values: *const u8, n: usize) -> Partial {
-                // SAFETY: the caller's.
-                unsafe { moments_f32(values, n) }
-            }
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn moments_64(values: *const u8, n: usize) -> Partial {
-                // SAFETY: the caller's.
-                unsafe { moments_f64(values, n) }
-            }
-        }
-    )*};
-}
-
-/// The folds as compiled for one instruction set. They are safe to call where the processor has it.
+/// The folds as compiled for one instruction set.
+///
+/// # Safety
+/// All as for the function that it is compiled from; the processor has the instructions.
 trait Level {
     unsafe fn monoid<M: Monoid>(values: *const u8, n: usize) -> Partial;
     unsafe fn extremum<E: Extremum>(values: *const u8, n: usize) -> Partial;
     unsafe fn moments_32(values: *const u8, n: usize) -> Partial;
     unsafe fn moments_64(values: *const u8, n: usize) -> Partial;
+    unsafe fn monoid_rows<M: Monoid>(out: &Columns, rows: &[*const u8], _: &[i64], n: usize);
+    unsafe fn monoid_columns<M: Monoid>(a: &Columns, b: &Columns, n: usize);
+    unsafe fn extremum_rows<E: Extremum>(out: &Columns, rows: &[*const u8], numbers: &[i64], n: usize);
+    unsafe fn extremum_columns<E: Extremum>(a: &Columns, b: &Columns, n: usize);
+    unsafe fn moments_32_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize);
+    unsafe fn moments_32_columns(a: &Columns, b: &Columns, n: usize);
+    unsafe fn moments_64_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize);
+    unsafe fn moments_64_columns(a: &Columns, b: &Columns, n: usize);
+}
+
+macro_rules! levels {
+    ($($name:ident $(, $feature:literal)?;)*) => {$(
+        struct $name;
+        // SAFETY (of all blocks below): the caller's.
+        impl Level for $name {
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn monoid<M: Monoid>(values: *const u8, n: usize) -> Partial {
+                unsafe { fold_monoid::<M>(values, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn extremum<E: Extremum>(values: *const u8, n: usize) -> Partial {
+                unsafe { fold_extremum::<E>(values, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_32(values: *const u8, n: usize) -> Partial {
+                unsafe { moments_f32(values, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_64(values: *const u8, n: usize) -> Partial {
+                unsafe { moments_f64(values, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn monoid_rows<M: Monoid>(out: &Columns, rows: &[*const u8], _: &[i64], n: usize) {
+                unsafe { rows_monoid::<M>(out, rows, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn monoid_columns<M: Monoid>(a: &Columns, b: &Columns, n: usize) {
+                unsafe { rows_monoid::<M>(a, &[a.value.cast_const(), b.value.cast_const()], n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn extremum_rows<E: Extremum>(out: &Columns, rows: &[*const u8], numbers: &[i64], n: usize) {
+                unsafe { rows_extremum::<E>(out, rows, numbers, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn extremum_columns<E: Extremum>(a: &Columns, b: &Columns, n: usize) {
+                unsafe { merge_columns_extremum::<E>(a, b, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_32_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize) {
+                unsafe { rows_moments_f32(out, rows, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_32_columns(a: &Columns, b: &Columns, n: usize) {
+                unsafe { merge_columns_f32(a, b, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_64_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize) {
+                unsafe { rows_moments_f64(out, rows, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_64_columns(a: &Columns, b: &Columns, n: usize) {
+                unsafe { merge_columns_f64(a, b, n) }
+            }
+        }
+    )*};
 }
 
 levels! { Portable; }
@@ -307,12 +473,24 @@ levels! {
 }
 
 fn monoid<L: Level, M: Monoid>() -> Folder {
-    Folder { fold: L::monoid::<M>, merge: merge_monoid::<M>, identity: Partial::of(M::IDENTITY) }
+    Folder {
+        rows: L::monoid_rows::<M>,
+        merge_columns: L::monoid_columns::<M>,
+        fold: L::monoid::<M>,
+        merge: merge_monoid::<M>,
+        identity: Partial::of(M::IDENTITY),
+    }
 }
 
 fn extremum<L: Level, E: Extremum>() -> Folder {
     // Extrema of nothing are refused by the engine.
-    Folder { fold: L::extremum::<E>, merge: merge_extremum::<E>, identity: Partial::of(0u64) }
+    Folder {
+        rows: L::extremum_rows::<E>,
+        merge_columns: L::extremum_columns::<E>,
+        fold: L::extremum::<E>,
+        merge: merge_extremum::<E>,
+        identity: Partial::of(0u64),
+    }
 }
 
 fn folder_for<L: Level>(combine: Combine, class: Class) -> Option<Folder> {
@@ -349,12 +527,20 @@ fn folder_for<L: Level>(combine: Combine, class: Class) -> Option<Folder> {
         (ArgMin, K::I64) => extremum::<L, ArgMinI64>(),
         (ArgMin, K::U64) => extremum::<L, ArgMinU64>(),
         (ArgMin, K::Bool) => extremum::<L, ArgMinU8>(),
-        (Moments, K::F32) => {
-            Folder { fold: L::moments_32, merge: merge_moments_f32, identity: Partial::of(0.0f32) }
-        }
-        (Moments, K::F64) => {
-            Folder { fold: L::moments_64, merge: merge_moments_f64, identity: Partial::of(0.0f64) }
-        }
+        (Moments, K::F32) => Folder {
+            rows: L::moments_32_rows,
+            merge_columns: L::moments_32_columns,
+            fold: L::moments_32,
+            merge: merge_moments_f32,
+            identity: Partial::of(0.0f32),
+        },
+        (Moments, K::F64) => Folder {
+            rows: L::moments_64_rows,
+            merge_columns: L::moments_64_columns,
+            fold: L::moments_64,
+            merge: merge_moments_f64,
+            identity: Partial::of(0.0f64),
+        },
         _ => return None,
     })
 }

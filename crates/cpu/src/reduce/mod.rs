@@ -1,27 +1,33 @@
 //! Reductions: tiles of a program's results folded, and the partial results put together pairwise.
 //!
-//! NOTE [order of a sum]: the reduced elements are walked in the order in which the inputs lie in memory, in
-//! tiles of [`TILE`]; tiles are put together as a binary tree over their numbers. Threads share out kept
-//! elements and, where there are few of these, whole subtrees of [`CHUNK`] elements. So the result is a function
-//! of sizes, reduced dimensions and strides.
+//! NOTE [order of a sum]: the reduced elements are walked in the order in which the inputs lie in memory. Where
+//! the fastest dimension is reduced ([`inner`]), tiles of [`TILE`] elements are folded; where it is kept
+//! ([`outer`]), groups of [`GROUP`] elements, in all columns at once. Tiles and groups are put together as a
+//! binary tree over their numbers. Threads share out kept elements and whole subtrees. So the result is a
+//! function of sizes, reduced dimensions and strides.
 
+mod cascade;
 mod fold;
 mod inner;
+mod outer;
 mod shape;
 
 use crate::exec::kernels;
 use crate::exec::run::{Call, Scratch};
 use crate::exec::step::Class;
-use crate::exec::{prepared, prepared_for_results};
+use crate::exec::{prepared, prepared_for_results, prepared_for_truths};
 use flambeau_base::{DType, DeviceKind, Result};
 use flambeau_engine::backend::{Combine, Operand, Reduce, lacking};
-use fold::{Folder, Partial};
+use crate::exec::plan::Plan;
+use fold::{Columns, Folder};
 use shape::Split;
 use smallvec::{SmallVec, smallvec};
 
 /// Elements to a tile.
 const TILE: usize = 1024;
-/// Elements that a thread takes at least, a power of two times [`TILE`].
+/// Rows to a group.
+const GROUP: usize = 16;
+/// Elements that are worth another thread, a power of two times [`TILE`].
 const CHUNK: usize = 64 * TILE;
 
 /// Runs a reduction; see `Backend::reduce`.
@@ -29,7 +35,8 @@ const CHUNK: usize = 64 * TILE;
 /// # Safety
 /// NOTE [kernel contract] of the engine.
 pub unsafe fn reduce(call: &Reduce) -> Result<()> {
-    let plan = prepared_for_results(call.program)?;
+    let truth = matches!(call.combine, Combine::Any | Combine::All);
+    let plan = if truth { prepared_for_truths(call.program)? } else { prepared_for_results(call.program)? };
     let finish = prepared(call.finish)?;
     let element = call.program.output_dtypes()[0];
     let accumulators = Accumulators::of(call.combine, element);
@@ -54,7 +61,7 @@ pub unsafe fn reduce(call: &Reduce) -> Result<()> {
             memory.push(scratch);
         }
     }
-    let job = inner::Job { plan, call, split: &split, folder, accumulators: &accumulators, places: &places, kept };
+    let job = Job { plan, call, split: &split, folder, accumulators: &accumulators, places: &places, kept };
     // SAFETY: the caller's; the accumulators hold `kept` elements each.
     unsafe { job.run()? };
     if in_place {
@@ -67,6 +74,49 @@ pub unsafe fn reduce(call: &Reduce) -> Result<()> {
         call.outputs.iter().zip(&split.output_strides).map(|(o, strides)| Operand { strides, ..*o }).collect();
     // SAFETY: as above.
     unsafe { Call::new(finish, call.finish_params, &split.kept_sizes, &outputs, &inputs).run() }
+}
+
+/// A reduction under way.
+struct Job<'a> {
+    plan: &'a Plan,
+    call: &'a Reduce<'a>,
+    split: &'a Split,
+    folder: Folder,
+    accumulators: &'a Accumulators,
+    /// Where each accumulator's elements are, one after the other.
+    places: &'a [*mut u8],
+    kept: usize,
+}
+
+// SAFETY: the pointers are those of a kernel call; threads write different accumulators.
+unsafe impl Sync for Job<'_> {}
+
+impl Job<'_> {
+    /// Fills the accumulators.
+    ///
+    /// # Safety
+    /// NOTE [kernel contract] of the engine; the places have `kept` elements each.
+    unsafe fn run(&self) -> Result<()> {
+        let reduced = self.split.reduced_space(self.call);
+        // SAFETY: the caller's.
+        unsafe {
+            if reduced.numel == 0 {
+                let mut identity = self.folder.identity;
+                let columns = identity.columns();
+                (0..self.kept).for_each(|i| self.accumulators.put(self.places, i, 1, &columns, 1));
+                Ok(())
+            } else if self.split.keeps_fastest() {
+                outer::Outer::new(self, reduced).run()
+            } else {
+                inner::Inner::new(self, reduced).run()
+            }
+        }
+    }
+
+    /// Number of inputs.
+    fn inputs(&self) -> usize {
+        self.call.inputs.len()
+    }
 }
 
 /// What a combination keeps, and how.
@@ -91,23 +141,39 @@ impl Accumulators {
         Accumulators { dtypes, class, folder: fold::folder(combine, class), combine }
     }
 
-    /// Writes a finished partial result as element `i` of the accumulators.
+    /// Bytes of what is kept beside a value in [`Columns`].
+    fn second_size(&self) -> usize {
+        match self.combine {
+            Combine::ArgMax | Combine::ArgMin => 8,
+            Combine::Moments => self.class.size(),
+            _ => 0,
+        }
+    }
+
+    /// Whether places are asked for.
+    fn has_places(&self) -> bool {
+        matches!(self.combine, Combine::ArgMax | Combine::ArgMin)
+    }
+
+    /// Writes the finished results of `n` columns as elements `at`, `at + step`, ... of the accumulators.
     ///
     /// # Safety
-    /// The places have that element.
-    unsafe fn put(&self, places: &[*mut u8], i: usize, partial: &Partial) {
-        let at = |j: usize| places[j].wrapping_add(i * self.dtypes[j].size());
-        let bytes = partial.value.as_ptr().cast::<u8>();
-        // SAFETY: the caller's; the value is a register's element of the dtype's class.
-        unsafe {
-            kernels::store(self.dtypes[0])(at(0), [bytes; 3], 1);
-            if places.len() < 2 {
-                return;
-            }
-            match (self.combine, self.class) {
-                (Combine::Moments, Class::F32) => kernels::store(self.dtypes[1])(at(1), [(&raw const partial.spread).cast(); 3], 1),
-                (Combine::Moments, _) => at(1).cast::<f64>().write(fold::spread_f64(partial)),
-                _ => at(1).cast::<i64>().write(partial.place),
+    /// The places have those elements.
+    unsafe fn put(&self, places: &[*mut u8], at: usize, step: isize, columns: &Columns, n: usize) {
+        let sizes = [self.class.size(), self.second_size()];
+        let class_of_second = if self.has_places() { DType::I64 } else { self.dtypes[self.dtypes.len() - 1] };
+        for (j, &place) in places.iter().enumerate() {
+            let dtype = if j == 0 { self.dtypes[0] } else { class_of_second };
+            let from = if j == 0 { columns.value } else { columns.second };
+            let store = kernels::store(dtype);
+            let to = |i: isize| place.wrapping_offset((at as isize + i * step) * dtype.size() as isize);
+            // SAFETY: the caller's; what is stored is held as the dtype's class holds it.
+            unsafe {
+                if step == 1 || n == 1 {
+                    store(to(0), [from.cast_const(); 3], n);
+                } else {
+                    (0..n).for_each(|i| store(to(i as isize), [from.wrapping_add(i * sizes[j]).cast_const(); 3], 1));
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::exec::iterate::Space;
 use flambeau_base::{Dims, Strides};
-use flambeau_engine::backend::Reduce;
+use flambeau_engine::backend::{Operand, Reduce};
 use smallvec::SmallVec;
 
 /// A reduction's dimensions. Strides are in elements.
@@ -35,18 +35,38 @@ impl Split {
         }
     }
 
+    /// Whether the dimension in which the inputs' elements are nearest to each other is kept.
+    pub fn keeps_fastest(&self) -> bool {
+        let least = |sizes: &[usize], strides: &[isize]| sizes.iter().zip(strides).filter(|(n, s)| **n > 1 && **s != 0).map(|(_, s)| s.abs()).min();
+        for (kept, reduced) in self.kept_strides.iter().zip(&self.reduced_strides) {
+            match (least(&self.kept_sizes, kept), least(&self.reduced_sizes, reduced)) {
+                (Some(k), Some(r)) => return k < r,
+                (Some(_), None) => return true,
+                (None, Some(_)) => return false,
+                (None, None) => {}
+            }
+        }
+        false
+    }
+
     /// The kept dimensions in row-major order, with the inputs as operands; offsets are in bytes.
     pub fn kept_space(&self, call: &Reduce) -> Space {
         let mut sizes = self.kept_sizes.clone();
-        let bytes = |(strides, input): (&Strides, &flambeau_engine::backend::Operand)| -> Strides {
-            strides.iter().map(|s| s * input.dtype.size() as isize).collect()
-        };
+        let bytes = |(strides, input): (&Strides, &Operand)| -> Strides { strides.iter().map(|s| s * input.dtype.size() as isize).collect() };
         let mut strides: SmallVec<[Strides; 4]> = self.kept_strides.iter().zip(call.inputs).map(bytes).collect();
         if sizes.is_empty() {
             sizes.push(1);
             strides.iter_mut().for_each(|s| s.push(0));
         }
         Space { numel: sizes.iter().product(), sizes, strides }
+    }
+
+    /// The kept dimensions as the inputs lie in memory; the last operand is the number of the accumulator, a byte each.
+    pub fn kept_space_in_memory_order(&self, call: &Reduce) -> Space {
+        let dense = self.contiguous_kept_strides();
+        let inputs = self.kept_strides.iter().zip(call.inputs).map(|(s, i)| (&s[..], i.dtype.size()));
+        let operands: SmallVec<[(&[isize], usize); 3]> = inputs.chain([(&dense[..], 1)]).collect();
+        Space::new(&self.kept_sizes, &operands)
     }
 
     /// The reduced dimensions as the inputs lie in memory; the last operand is the number of the element, a byte each.

@@ -68,6 +68,12 @@ fn masks(ndim: usize) -> impl Iterator<Item = Vec<bool>> {
     (0..1u32 << ndim).map(move |bits| (0..ndim).map(|d| bits >> d & 1 != 0).collect())
 }
 
+/// The same elements again and again, by strides of 0.
+fn expanded(t: &Tensor, sizes: &[usize], strides: &[isize]) -> Tensor {
+    let layout = flambeau_engine::base::Layout::strided("expand", sizes, strides, 0).unwrap();
+    Tensor::from_storage(t.storage().clone(), layout, t.dtype()).unwrap()
+}
+
 fn layouts() -> Vec<Tensor> {
     let make = |shape: &[usize]| {
         let n: usize = shape.iter().product();
@@ -88,6 +94,11 @@ fn layouts() -> Vec<Tensor> {
         make(&[2, 2, 40000]),
         make(&[1, 9, 1]),
         permuted(make(&[4, 5, 600]), [0, 2, 1]),
+        expanded(&make(&[1]), &[2, 3, 4], &[0, 0, 0]),
+        expanded(&make(&[5]), &[3, 5, 1], &[0, 1, 0]),
+        expanded(&make(&[6]), &[6, 300, 2], &[1, 0, 0]),
+        expanded(&make(&[8]), &[4, 1500, 2], &[2, 0, 1]),
+        expanded(&make(&[700]), &[2, 3, 700], &[0, 0, 1]),
     ]
 }
 
@@ -110,6 +121,24 @@ fn sums_products_and_extrema() {
             for (s, g) in single.iter().zip(&groups) {
                 let size: f64 = g.iter().map(|x| x.abs()).sum();
                 assert!((*s as f64 - g.iter().sum::<f64>()).abs() <= 1e-6 * size);
+            }
+        }
+    }
+}
+
+#[test]
+fn results_have_the_shape_asked_for() {
+    for t in layouts() {
+        for mask in masks(3) {
+            let dims: Vec<i64> = (0..3).filter(|&d| mask[d as usize]).collect();
+            if dims.is_empty() {
+                continue;
+            }
+            let want: Vec<f64> = groups(&t, &mask).iter().map(|g| g.iter().sum()).collect();
+            for keepdim in [false, true] {
+                let sum = t.sum_dims(Some(&dims), keepdim, Some(DType::F64)).unwrap();
+                assert_eq!(sum.ndim(), if keepdim { 3 } else { 3 - dims.len() });
+                assert_eq!(sum.to_vec::<f64>().unwrap(), want, "{:?} {mask:?}", t.shape());
             }
         }
     }

@@ -4,6 +4,7 @@
 //! gradient; [`backward`] and [`grad`] walk the nodes in the order opposite to their recording.
 
 mod accumulate;
+mod attach;
 mod backward;
 mod check;
 mod function;
@@ -12,15 +13,18 @@ pub(crate) mod inplace;
 pub(crate) mod meta;
 pub(crate) mod mode;
 pub(crate) mod node;
+mod owned;
 mod run_hooks;
 pub(crate) mod saved;
 
+pub use attach::{Kept, Output, attach};
 pub use backward::BackwardOptions;
 pub use check::gradcheck;
 pub use function::{Context, Function, apply};
 pub use hooks::{HookId, NodeHook, TensorHook};
 pub use mode::{ModeGuard, enable_grad, inference_mode, is_grad_enabled, is_inference, no_grad, set_grad_enabled, set_inference};
 pub use node::{CustomBackward, Cx, Edge, Grads, Node, OutputInfo};
+pub use owned::{Owned, visit_owned, visit_owned_by};
 
 use crate::Tensor;
 use flambeau_base::{Error, Result, show};

@@ -58,13 +58,15 @@ pub unsafe fn unary<F: Unary>(out: *mut u8, args: Args, n: usize) {
     let mut at = 0;
     // SAFETY: all of `at..at + BLOCK` or `at..n` is inside the operands; a block is read before it is written.
     unsafe {
-        let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
         while at + BLOCK <= n {
+            // Fresh in each round, so that it lives in registers.
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&a.add(at).cast::<[F::A; BLOCK]>().read_unaligned(), &mut block);
             out.add(at).cast::<[F::R; BLOCK]>().write_unaligned(block);
             at += BLOCK;
         }
         if at < n {
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&partial(a, at, n), &mut block);
             put_partial(out, at, n, &block);
         }
@@ -81,8 +83,9 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
     let mut at = 0;
     // SAFETY: as in `unary`.
     unsafe {
-        let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
         while at + BLOCK <= n {
+            // Fresh in each round, so that it lives in registers.
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             let y = b.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             F::block(&x, &y, &mut block);
@@ -90,6 +93,7 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
             at += BLOCK;
         }
         if at < n {
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&partial(a, at, n), &partial(b, at, n), &mut block);
             put_partial(out, at, n, &block);
         }
