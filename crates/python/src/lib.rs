@@ -87,10 +87,9 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(dlpack::to_dlpack, m)?)?;
     m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
-    m.add_function(wrap_pyfunction!(optim::native_sgd_step, m)?)?;
-    m.add_function(wrap_pyfunction!(optim::native_adam_step, m)?)?;
     files::register(m)?;
     misc::register(m)?;
+    optim::register(m)?;
     printing::register(m)?;
     Ok(())
 }

@@ -1,28 +1,29 @@
-//! Steps of optimizers: one native call for all parameters of a group.
+//! Steps of optimizers, each one call for all parameters of a group.
 
 use crate::error::*;
 use crate::tensor_type::*;
 use flambeau_engine::Tensor;
-use flambeau_engine::ops::optim::{Adam, Sgd, adam_step, sgd_step};
+use flambeau_engine::ops::optim::{Adam, Sgd, adam_step, sgd_step, total_norm};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-fn tensors_of(list: &Bound<'_, PyList>) -> Ret<Vec<Tensor>> {
-    list.iter().map(|x| expect_tensor(&x).cloned()).collect()
+/// The tensors of a list. The list holds their objects while the step runs.
+fn tensors<'a>(items: &'a [Bound<'_, PyAny>]) -> Ret<Vec<&'a Tensor>> {
+    items.iter().map(expect_tensor).collect()
 }
 
-fn refs(tensors: &[Tensor]) -> Vec<&Tensor> {
-    tensors.iter().collect()
+fn items<'py>(list: &Bound<'py, PyList>) -> Vec<Bound<'py, PyAny>> {
+    list.iter().collect()
 }
 
-/// One step of SGD. `buffers` is a list with a tensor or None for each parameter; what is made is put there.
+/// A step of gradient descent. Where there is momentum, a None among the buffers is replaced by the new buffer.
 #[pyfunction]
-#[pyo3(name = "_sgd_step")]
-pub fn native_sgd_step(
+#[allow(clippy::too_many_arguments)] // the settings of PyTorch's optimizer
+fn _sgd_step(
     py: Python<'_>,
     params: &Bound<'_, PyList>,
     grads: &Bound<'_, PyList>,
-    buffers: &Bound<'_, PyList>,
+    momentum_buffers: &Bound<'_, PyList>,
     lr: f64,
     momentum: f64,
     dampening: f64,
@@ -31,29 +32,31 @@ pub fn native_sgd_step(
     maximize: bool,
 ) -> PyResult<()> {
     shielded(|| {
-        let (params, grads) = (tensors_of(params)?, tensors_of(grads)?);
-        let mut kept: Vec<Option<Tensor>> =
-            buffers.iter().map(|b| if b.is_none() { Ok(None) } else { expect_tensor(&b).map(|t| Some(t.clone())) }).collect::<Ret<_>>()?;
-        let options = Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize };
-        sgd_step(&refs(&params), &refs(&grads), &mut kept, &options)?;
-        for (i, buffer) in kept.into_iter().enumerate() {
-            if let Some(buffer) = buffer {
-                buffers.set_item(i, wrap_bound(py, buffer)?)?;
+        let (params, grads) = (items(params), items(grads));
+        let given = items(momentum_buffers);
+        let mut buffers: Vec<Option<Tensor>> =
+            given.iter().map(|b| if b.is_none() { Ok(None) } else { expect_tensor(b).map(|t| Some(t.clone())) }).collect::<Ret<_>>()?;
+        sgd_step(&tensors(&params)?, &tensors(&grads)?, &mut buffers, &Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize })?;
+        for (i, (before, after)) in given.iter().zip(buffers).enumerate() {
+            if before.is_none()
+                && let Some(made) = after
+            {
+                momentum_buffers.set_item(i, wrap_bound(py, made)?)?;
             }
         }
         Ok(())
     })
 }
 
-/// One step of Adam (decoupled: AdamW).
+/// A step of Adam, or of AdamW where `decoupled`. The steps made, one number a parameter, are counted up.
 #[pyfunction]
-#[pyo3(name = "_adam_step")]
-pub fn native_adam_step(
+#[allow(clippy::too_many_arguments)] // the settings of PyTorch's optimizer
+fn _adam_step(
     params: &Bound<'_, PyList>,
     grads: &Bound<'_, PyList>,
-    means: &Bound<'_, PyList>,
-    squares: &Bound<'_, PyList>,
-    largest: &Bound<'_, PyList>,
+    exp_avgs: &Bound<'_, PyList>,
+    exp_avg_sqs: &Bound<'_, PyList>,
+    max_exp_avg_sqs: &Bound<'_, PyList>,
     steps: &Bound<'_, PyList>,
     lr: f64,
     beta1: f64,
@@ -65,10 +68,30 @@ pub fn native_adam_step(
     decoupled: bool,
 ) -> PyResult<()> {
     shielded(|| {
-        let (params, grads, means) = (tensors_of(params)?, tensors_of(grads)?, tensors_of(means)?);
-        let (squares, largest, steps) = (tensors_of(squares)?, tensors_of(largest)?, tensors_of(steps)?);
+        let lists = [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps].map(items);
+        let [params, grads, means, squares, largest, steps] = &lists;
         let options = Adam { lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, decoupled };
-        adam_step(&refs(&params), &refs(&grads), &refs(&means), &refs(&squares), &refs(&largest), &refs(&steps), &options)?;
-        Ok(())
+        Ok(adam_step(
+            &tensors(params)?,
+            &tensors(grads)?,
+            &tensors(means)?,
+            &tensors(squares)?,
+            &tensors(largest)?,
+            &tensors(steps)?,
+            &options,
+        )?)
     })
+}
+
+/// The norm of all elements of all tensors together.
+#[pyfunction]
+fn _total_norm<'py>(py: Python<'py>, list: &Bound<'py, PyList>, order: f64) -> PyResult<Bound<'py, PyAny>> {
+    shielded(|| wrap_bound(py, total_norm(&tensors(&items(list))?, order)?))
+}
+
+/// Adds the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_sgd_step, m)?)?;
+    m.add_function(wrap_pyfunction!(_adam_step, m)?)?;
+    m.add_function(wrap_pyfunction!(_total_norm, m)?)
 }
