@@ -7,6 +7,7 @@
 
 mod attributes;
 mod autograd;
+mod conversion;
 mod convert;
 mod data;
 mod dlpack;

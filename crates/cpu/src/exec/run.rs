@@ -1,9 +1,10 @@
 //! Running a plan over memory, tile by tile.
 
 use super::blocks::{self, Blocks};
-use super::gather::{self, by_size};
+use super::gather;
 use super::iterate::{Cursor, Space};
-use super::plan::Plan;
+use super::plan::{Inst, Plan};
+use super::small::fill;
 use super::step::Class;
 use crate::{alloc, pool};
 use flambeau_base::{DType, Error, Result, Scalar};
@@ -18,8 +19,9 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 const TILE_BYTES: usize = 24 << 10;
 /// Rows shorter than this share a tile.
 const SHORT_ROW: usize = 256;
-/// Elements that are worth another thread.
+/// Elements that are worth another thread, of one simple step and of long programs.
 const GRAIN: usize = 32 << 10;
+const LONG_GRAIN: usize = 4 << 10;
 
 /// One operand of a call: outputs come first.
 struct Arg {
@@ -132,12 +134,13 @@ impl<'a> Call<'a> {
     /// NOTE [kernel contract] of the engine.
     pub unsafe fn run(&self) -> Result<()> {
         let failed = AtomicU8::new(0);
+        let grain = (2 * GRAIN / self.plan.cost.max(2)).max(LONG_GRAIN);
         match &self.blocks {
-            Some(blocks) => pool::parallel_for(blocks.count(&self.space), GRAIN.div_ceil(blocks.elements()), &|range| {
+            Some(blocks) => pool::parallel_for(blocks.count(&self.space), grain.div_ceil(blocks.elements()), &|range| {
                 // SAFETY: the caller's; ranges are parts of the space.
                 failed.fetch_or(unsafe { self.run_blocks(blocks, range) }, Relaxed);
             }),
-            None => pool::parallel_for(self.space.numel, GRAIN, &|range| {
+            None => pool::parallel_for(self.space.numel, grain, &|range| {
                 // SAFETY: as above.
                 failed.fetch_or(unsafe { self.run_range(range) }, Relaxed);
             }),
@@ -281,18 +284,8 @@ impl<'a> Worker<'a> {
 
     /// Runs the steps on the first `n` elements that the slots point to.
     unsafe fn execute(&mut self, n: usize) -> u8 {
-        let mut failure = 0;
-        for inst in &self.call.plan.code {
-            let out = self.slots[inst.out as usize];
-            // SAFETY: slots point to `n` elements of the dtypes for which the plan chose the step; the processor has its instructions.
-            unsafe {
-                (inst.f)(out, inst.args.map(|a| self.slots[a as usize].cast_const()), n);
-                if inst.check && std::slice::from_raw_parts(out, n).iter().any(|&z| z != 0) {
-                    failure |= ZERO_DIVISOR;
-                }
-            }
-        }
-        failure
+        // SAFETY: the caller's.
+        unsafe { execute(&self.call.plan.code, &self.slots, n) }
     }
 
     /// Moves a tile of the one input to the one output.
@@ -342,6 +335,25 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Runs steps on the first `n` elements that the slots point to. Tells what failed.
+///
+/// # Safety
+/// The slots that the steps name point to `n` elements of the dtypes and classes for which the steps were chosen.
+pub unsafe fn execute(code: &[Inst], slots: &[*mut u8], n: usize) -> u8 {
+    let mut failure = 0;
+    for inst in code {
+        let out = slots[inst.out as usize];
+        // SAFETY: the caller's; the processor has the steps' instructions.
+        unsafe {
+            (inst.f)(out, inst.args.map(|a| slots[a as usize].cast_const()), n);
+            if inst.check && std::slice::from_raw_parts(out, n).iter().any(|&z| z != 0) {
+                failure |= ZERO_DIVISOR;
+            }
+        }
+    }
+    failure
+}
+
 fn access(space: &Space, k: usize, arg: &Arg, across: bool, blocks: bool) -> Access {
     if !arg.output && space.is_single(k) && space.numel > 1 {
         return Access::Single;
@@ -378,14 +390,8 @@ impl Drop for Scratch {
 /// Fills a register with a constant as its class holds it: narrow floats are not rounded.
 unsafe fn fill_constant(to: *mut u8, constant: &Constant, params: &[Scalar], n: usize) {
     let bytes = constant_bytes(constant.dtype(), constant.value(params));
-    let size = Class::of(constant.dtype()).size();
-    // SAFETY: the caller's; the bytes hold an element of this size, aligned for any.
-    unsafe {
-        by_size!(size, T => {
-            let x = *bytes.as_ptr().cast::<T>();
-            std::slice::from_raw_parts_mut(to.cast::<T>(), n).fill(x);
-        });
-    }
+    // SAFETY: the caller's; the bytes hold an element of this size.
+    unsafe { fill(to, bytes.as_ptr().cast(), Class::of(constant.dtype()).size(), n) }
 }
 
 /// A number as a register of the dtype's class holds it.
@@ -394,6 +400,7 @@ pub fn constant_bytes(dtype: DType, value: Scalar) -> [u64; 2] {
     match Class::of(dtype) {
         Class::Bool => [value.to_bool() as u64, 0],
         Class::U64 => [if let Scalar::Float(x) = value { x as u64 } else { value.to_i64() as u64 }, 0],
+        Class::I32 => [wrap(dtype, value.to_i64()) as u32 as u64, 0],
         Class::I64 => [wrap(dtype, value.to_i64()) as u64, 0],
         Class::F32 => [(value.to_f64() as f32).to_bits() as u64, 0],
         Class::F64 => [value.to_f64().to_bits(), 0],
