@@ -1,7 +1,5 @@
 """``Tensor``: what Python adds to the native tensor."""
 
-from collections import OrderedDict
-
 from . import _C
 
 __all__ = ["Tensor"]
@@ -41,31 +39,6 @@ class Tensor(_C.TensorBase):
 
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
-    def register_hook(self, hook):
-        """Call ``hook(grad)`` when the gradient of this tensor is known; what it returns replaces the gradient."""
-        if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        return self._add_hook("_backward_hooks", hook, self._set_backward_hooks)
-
-    def register_post_accumulate_grad_hook(self, hook):
-        """Call ``hook(tensor)`` after a gradient was added to this leaf's ``grad``."""
-        if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if self.grad_fn is not None:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        return self._add_hook("_post_accumulate_grad_hooks", hook, self._set_post_accumulate_grad_hooks)
-
-    def _add_hook(self, name, hook, install):
-        from .utils.hooks import RemovableHandle
-
-        hooks = getattr(self, name)
-        if hooks is None:
-            hooks = OrderedDict()
-            install(hooks)
-        handle = RemovableHandle(hooks)
-        hooks[handle.id] = hook
-        return handle
-
     # ---- copies and files
 
     def __deepcopy__(self, memo):
@@ -76,27 +49,24 @@ class Tensor(_C.TensorBase):
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment: call detach() first, or copy what the tensor was computed from"
             )
+        from copy import deepcopy
+
         from ._grad_mode import no_grad
 
         with no_grad():
             if self.is_meta:
                 made = self.detach().clone()
-            else:
-                made = _C._tensor_from_storage(
-                    _copied_storage(self, memo), self.storage_offset(), self.size(), self.stride(), self.dtype
-                )
+            else:  # one copy of a storage for all tensors of this deepcopy that share it
+                storage = deepcopy(self.untyped_storage(), memo)
+                made = _C._tensor_from_storage(storage, self.storage_offset(), self.size(), self.stride(), self.dtype)
         if type(self) is not type(made):
             made = made.as_subclass(type(self))
         memo[id(self)] = made
         if self.grad is not None:
-            from copy import deepcopy
-
             made.grad = deepcopy(self.grad, memo)
         if self.requires_grad:
             made.requires_grad_()
         if self.__dict__:
-            from copy import deepcopy
-
             made.__dict__.update(deepcopy(self.__dict__, memo))
         return made
 
@@ -118,12 +88,6 @@ class Tensor(_C.TensorBase):
 
     # ---- other libraries
 
-    def __array__(self, dtype=None, copy=None):
-        array = self.numpy()
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
     def __array_wrap__(self, array, context=None, return_scalar=False):
         if array.dtype == bool:
             array = array.astype("uint8")
@@ -143,6 +107,14 @@ class Tensor(_C.TensorBase):
             raise BufferError(f"DLPack export of {self.device} is not supported")
         return (1, 0)
 
+    # ---- arithmetic
+
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        """The p-norm of all elements, or along ``dim``."""
+        from .functional import norm
+
+        return norm(self, p, dim, keepdim, dtype=dtype)
+
     # ---- containers
 
     __hash__ = object.__hash__
@@ -159,23 +131,6 @@ class Tensor(_C.TensorBase):
 
     def __reversed__(self):
         return self.flip(0) if self.dim() else self
-
-    def __contains__(self, element):
-        if not isinstance(element, (Tensor, int, float, complex)):
-            raise RuntimeError(
-                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
-            )
-        return bool((element == self).any().item())
-
-
-def _copied_storage(tensor, memo):
-    """A copy of the storage of ``tensor``, one for all tensors of a deepcopy that share it."""
-    storage = tensor.untyped_storage()
-    copies = memo.setdefault("flambeau storages", {})
-    key = (storage.data_ptr(), storage.nbytes())
-    if key not in copies or storage.nbytes() == 0:
-        copies[key] = storage.clone()
-    return copies[key]
 
 
 _C._set_tensor_class(Tensor)

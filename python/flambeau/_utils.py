@@ -24,11 +24,6 @@ class _TypedBytes:
         self.dtype = dtype
 
 
-def _storage_from_bytes(data, dtype):
-    """The storage of a tensor that plain pickle wrote."""
-    return _TypedBytes(_C._storage_from_bytes(data), dtype)
-
-
 def _rebuild_tensor(storage, storage_offset, size, stride):
     """A view of ``storage``."""
     return _C._tensor_from_storage(storage.untyped, storage_offset, tuple(size), tuple(stride), storage.dtype)

@@ -40,7 +40,7 @@ class StorageOf:
     def __reduce__(self):  # only by plain pickle: ``save`` writes a reference
         from . import _utils
 
-        return _utils._storage_from_bytes, (self.untyped._to_bytes(), self.dtype)
+        return _utils._TypedBytes, (self.untyped, self.dtype)
 
 
 def tensor_parts(tensor):
@@ -73,7 +73,7 @@ class _Pickler(pickle._Pickler):
 
     def __init__(self, out, protocol):
         super().__init__(out, protocol)
-        self.storages = {}  # by place in memory: key and storage
+        self.storages = {}  # by identity: key and storage
         self.names = {}
         self.places = {}
 
@@ -81,8 +81,7 @@ class _Pickler(pickle._Pickler):
         if type(obj) is not StorageOf:
             return None
         storage, dtype = obj.untyped, obj.dtype
-        place = (storage.data_ptr(), storage.nbytes()) if storage.nbytes() else id(obj)
-        key, _ = self.storages.setdefault(place, (str(len(self.storages)), storage))
+        key, _ = self.storages.setdefault(storage._cdata, (str(len(self.storages)), storage))
         location = str(storage.device)
         location = self.places.setdefault(location, location)  # one object, so that it is written once
         if dtype is None:

@@ -1,9 +1,10 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, reduce};
+use crate::{alloc, exec, index, nn, optim, reduce, scan};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
-use flambeau_engine::backend::{Backend, Matmul, Operand, Reduce, Registered, lacking};
+use flambeau_engine::backend::layers::*;
+use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, lacking};
 use flambeau_ir::Program;
 use std::ptr::NonNull;
 
@@ -46,6 +47,22 @@ impl Backend for Cpu {
         unsafe { reduce::reduce(reduce) }
     }
 
+    unsafe fn index(&self, call: &Indexing) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::index(call) }
+    }
+
+    unsafe fn nonzero(
+        &self,
+        sizes: &[usize],
+        tensor: Operand,
+        linear: bool,
+        make: &mut dyn FnMut(usize) -> Result<*mut i64>,
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { index::nonzero(sizes, tensor, linear, make) }
+    }
+
     unsafe fn matmul(&self, call: &Matmul) -> Result<()> {
         // SAFETY: the caller's.
         unsafe {
@@ -62,6 +79,61 @@ impl Backend for Cpu {
                 other => Err(lacking("matmul", other, DeviceKind::Cpu)),
             }
         }
+    }
+
+    unsafe fn softmax(&self, call: &Softmax) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::forward(call) }
+    }
+
+    unsafe fn softmax_backward(&self, call: &SoftmaxBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::backward(call) }
+    }
+
+    unsafe fn norm(&self, call: &Norm) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm::forward(call) }
+    }
+
+    unsafe fn norm_backward(&self, call: &NormBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm::backward(call) }
+    }
+
+    unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::loss::forward(call, out) }
+    }
+
+    unsafe fn cross_entropy_backward(&self, call: &CrossEntropy, grad: &CrossEntropyGrad) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::loss::backward(call, grad) }
+    }
+
+    unsafe fn attention(&self, call: &Attention) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::attention::forward(call) }
+    }
+
+    unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::attention::backward(call) }
+    }
+
+    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { optim::adam(call) }
+    }
+
+    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { optim::sgd(call) }
+    }
+
+    unsafe fn scan(&self, call: &Scan) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { scan::scan(call) }
     }
 }
 

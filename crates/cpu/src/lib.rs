@@ -1,12 +1,16 @@
-//! The CPU backend: allocator, thread pool, tile executor, matrix product.
+//! The CPU backend: allocator, thread pool, tile executor, matrix product, kernels of layers.
 
 pub mod alloc;
 pub mod backend;
 pub(crate) mod exec;
 pub mod gemm;
+pub(crate) mod index;
 pub mod isa;
 pub mod math;
+pub(crate) mod nn;
+pub(crate) mod optim;
 pub mod pool;
 pub(crate) mod reduce;
+pub(crate) mod scan;
 
 pub use backend::Cpu;

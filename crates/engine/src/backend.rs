@@ -13,6 +13,10 @@ use flambeau_ir::Program;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
+pub mod layers;
+
+use layers::*;
+
 /// One operand of a kernel: where its first element is and how far apart the others are, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
@@ -96,6 +100,101 @@ pub struct Matmul<'a> {
     pub accumulate: bool,
 }
 
+/// What happens between a value and the element that its indices name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IndexMode {
+    /// The element is read into the value.
+    Get,
+    /// The value replaces the element; where several values meet, the last in row-major order stays.
+    Put,
+    /// The value is added to the element, in row-major order of the values.
+    Add,
+    /// The element is multiplied by the value, in that order.
+    Mul,
+    /// The larger stays; NaN if one is.
+    Max,
+    /// The smaller stays; NaN if one is.
+    Min,
+}
+
+/// An index tensor of an [`Indexing`].
+#[derive(Clone, Copy, Debug)]
+pub struct IndexOperand<'a> {
+    /// The indices, `int64`.
+    pub memory: Operand<'a>,
+    /// Which dimension of the tensor they name, for messages.
+    pub dim: usize,
+    /// How large it is.
+    pub size: usize,
+    /// The tensor's step along it, in elements.
+    pub step: isize,
+}
+
+/// Elements of a tensor named by index tensors: value `p` meets the element at
+/// `sum of tensor.strides * p + sum over index tensors of index[p] * step`.
+///
+/// In the modes that write, elements of the tensor do not overlap, and nothing is written where an
+/// index is out of range, which is an `IndexError`.
+#[derive(Clone, Copy, Debug)]
+pub struct Indexing<'a> {
+    /// The operation, for messages.
+    pub op: &'static str,
+    /// What happens.
+    pub mode: IndexMode,
+    /// Whether negative indices count from the end; else they are out of range.
+    pub wraps: bool,
+    /// Sizes of the values.
+    pub sizes: &'a [usize],
+    /// The tensor, with the steps that do not come from indices.
+    pub tensor: Operand<'a>,
+    /// The values, of the same dtype.
+    pub values: Operand<'a>,
+    /// The index tensors.
+    pub indices: &'a [IndexOperand<'a>],
+}
+
+/// Values looked up in sorted rows. All operands are contiguous; strides are not looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The sorted rows.
+    pub rows: Operand<'a>,
+    /// Length of a row.
+    pub length: usize,
+    /// Whether there is but one row, for all values.
+    pub shared: bool,
+    /// The values, of the same dtype.
+    pub values: Operand<'a>,
+    /// How many.
+    pub count: usize,
+    /// How many belong to a row.
+    pub per_row: usize,
+    /// For each row the places of its elements in ascending order (`int64`), where it is not sorted.
+    pub order: Option<Operand<'a>>,
+    /// Behind equal elements instead of before them.
+    pub right: bool,
+    /// The places, `int32` or `int64`.
+    pub out: Operand<'a>,
+}
+
+/// A sort of rows: stable, NaN the largest.
+#[derive(Clone, Copy, Debug)]
+pub struct Sort<'a> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Length of a row.
+    pub length: usize,
+    /// From the largest on.
+    pub descending: bool,
+    /// The elements; strides of row, element.
+    pub input: Operand<'a>,
+    /// Where the sorted elements go; strides of row, element.
+    pub values: Operand<'a>,
+    /// Where their places in the row go, `int64`; strides of row, element.
+    pub places: Operand<'a>,
+    /// How many of each row are asked for, the first ones.
+    pub count: usize,
+}
+
 /// A device: memory and kernels.
 ///
 /// Kernels that a device lacks answer with `NotImplementedError`, by operation and device.
@@ -136,6 +235,137 @@ pub trait Backend: Send + Sync + 'static {
     /// # Safety
     /// See NOTE [kernel contract].
     unsafe fn matmul(&self, call: &Matmul) -> Result<()>;
+
+    /// Softmax along a dimension.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn softmax(&self, call: &Softmax) -> Result<()> {
+        Err(lacking("softmax", call.dtype, self.kind()))
+    }
+
+    /// The derivative of softmax.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn softmax_backward(&self, call: &SoftmaxBackward) -> Result<()> {
+        Err(lacking("softmax_backward", call.dtype, self.kind()))
+    }
+
+    /// Normalises rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn norm(&self, call: &Norm) -> Result<()> {
+        Err(lacking("layer_norm", call.dtype, self.kind()))
+    }
+
+    /// The derivative of the normalisation.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn norm_backward(&self, call: &NormBackward) -> Result<()> {
+        Err(lacking("layer_norm_backward", call.dtype, self.kind()))
+    }
+
+    /// Cross entropy. `IndexError` for a class that is not there.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
+        let _ = out;
+        Err(lacking("cross_entropy", call.dtype, self.kind()))
+    }
+
+    /// The derivative of cross entropy; the classes were checked.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn cross_entropy_backward(&self, call: &CrossEntropy, grad: &CrossEntropyGrad) -> Result<()> {
+        let _ = grad;
+        Err(lacking("cross_entropy_backward", call.dtype, self.kind()))
+    }
+
+    /// Attention.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn attention(&self, call: &Attention) -> Result<()> {
+        Err(lacking("scaled_dot_product_attention", call.dtype, self.kind()))
+    }
+
+    /// The derivative of attention.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
+        Err(lacking("scaled_dot_product_attention_backward", call.forward.dtype, self.kind()))
+    }
+
+    /// A step of Adam.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+        Err(lacking("adam", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
+    }
+
+    /// A step of gradient descent.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+        Err(lacking("sgd", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
+    }
+
+    /// A scan along a dimension.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn scan(&self, call: &Scan) -> Result<()> {
+        Err(lacking("scan", call.dtype, self.kind()))
+    }
+
+    /// Moves values between a tensor and the places that indices name.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract]: every place that indices in range name lies in the tensor.
+    unsafe fn index(&self, call: &Indexing) -> Result<()> {
+        Err(lacking(call.op, call.tensor.dtype, self.kind()))
+    }
+
+    /// Finds the places of values in sorted rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn search(&self, call: &Search) -> Result<()> {
+        Err(lacking("searchsorted", call.values.dtype, self.kind()))
+    }
+
+    /// Sorts rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn sort(&self, call: &Sort) -> Result<()> {
+        Err(lacking("sort", call.input.dtype, self.kind()))
+    }
+
+    /// Finds the elements that are not zero, in row-major order: calls `make` with their number for memory, and writes
+    /// there, as `int64`, their numbers in row-major order where `linear`, else their places in the first dimension, then
+    /// those in the second, and so on.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract]; `make` gives memory for so many indices.
+    unsafe fn nonzero(
+        &self,
+        sizes: &[usize],
+        tensor: Operand,
+        linear: bool,
+        make: &mut dyn FnMut(usize) -> Result<*mut i64>,
+    ) -> Result<()> {
+        let _ = (sizes, linear, make);
+        Err(lacking("nonzero", tensor.dtype, self.kind()))
+    }
 }
 
 /// How a backend makes itself known: `inventory::submit! { Registered(&MyBackend) }`.

@@ -4,6 +4,7 @@
 //! gradient; [`backward`] and [`grad`] walk the nodes in the order opposite to their recording.
 
 mod accumulate;
+mod attach;
 mod backward;
 mod check;
 mod function;
@@ -12,15 +13,18 @@ pub(crate) mod inplace;
 pub(crate) mod meta;
 pub(crate) mod mode;
 pub(crate) mod node;
+mod owned;
 mod run_hooks;
 pub(crate) mod saved;
 
+pub use attach::{Kept, Output, attach};
 pub use backward::BackwardOptions;
 pub use check::gradcheck;
 pub use function::{Context, Function, apply};
 pub use hooks::{HookId, NodeHook, TensorHook};
 pub use mode::{ModeGuard, enable_grad, inference_mode, is_grad_enabled, is_inference, no_grad, set_grad_enabled, set_inference};
 pub use node::{CustomBackward, Cx, Edge, Grads, Node, OutputInfo};
+pub use owned::{Owned, visit_owned, visit_owned_by};
 
 use crate::Tensor;
 use flambeau_base::{Error, Result, show};
@@ -44,8 +48,9 @@ fn roots(op: &str, tensors: &[&Tensor], grads: &[Option<Tensor>]) -> Result<Vec<
             Some(g) => g.to_dtype(t.dtype())?,
             None if t.numel() == 1 && !t.dtype().is_complex() => Tensor::full(t.shape(), 1.0, t.dtype(), t.device())?,
             None => {
+                let kind = if t.numel() == 1 { "real scalar" } else { "scalar" };
                 return Err(Error::runtime(format!(
-                    "{op}: grad can be implicitly created only for real scalar outputs, output {i} has shape {} and dtype {}",
+                    "{op}: grad can be implicitly created only for {kind} outputs, output {i} has shape {} and dtype {}",
                     show(t.shape()),
                     t.dtype()
                 )));

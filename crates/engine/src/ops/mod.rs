@@ -1,11 +1,16 @@
 //! Operations: primitives by family, composites, and the table that names all of them.
 
 pub(crate) mod create;
+pub mod index;
+pub mod join;
 pub mod matmul;
+pub mod nn;
+pub mod optim;
 pub mod pointwise;
 mod primitive;
 pub(crate) mod random;
 pub mod reduce;
+pub mod scan;
 pub mod schema;
 pub mod table;
 pub mod view;

@@ -111,6 +111,18 @@ pub trait Primitive: Any + Debug + Send + Sync {
         false
     }
 
+    /// The view that output `i` alone is, for a view of several outputs.
+    fn output_view(&self, i: usize) -> Box<dyn Primitive> {
+        let _ = i;
+        self.boxed()
+    }
+
+    /// Whether the result is the first input with some elements changed, so that it may be computed where that input
+    /// lies as long as no other input lies there.
+    fn updates(&self) -> bool {
+        false
+    }
+
     /// Whether element `i` of the result depends on elements `i` of the inputs alone, so that it may be computed where an input lies.
     fn elementwise(&self) -> bool {
         false

@@ -5,9 +5,11 @@
 //! are made from the same rows.
 
 use super::pointwise::{self, Operand, Spec};
+use super::primitive::Primitive;
 use super::schema::{Param, Schema};
 use crate::Tensor;
 use crate::random::Generator;
+use crate::transform::{bind, bind_inplace};
 use flambeau_base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -209,7 +211,12 @@ pub enum Call {
     Choose(Chooser),
     /// A function of the arguments.
     Function(fn(&Args) -> Result<Out>),
+    /// A primitive that the arguments choose, with its inputs.
+    Bind(Binder),
 }
+
+/// From arguments to a primitive and its inputs, of which the first is the row's first argument.
+pub type Binder = fn(&Args) -> Result<(Box<dyn Primitive>, SmallVec<[Tensor; 4]>)>;
 
 /// Where a row's name is found: a set of bits.
 pub mod place {
@@ -279,6 +286,11 @@ pub const fn function(schema: &'static str, f: fn(&Args) -> Result<Out>) -> Op {
     Op { inplace: false, ..row(schema, Call::Function(f)) }
 }
 
+/// A row for a primitive that the arguments choose: function, method, in-place and `out=` forms.
+pub const fn primitive(schema: &'static str, f: Binder) -> Op {
+    row(schema, Call::Bind(f))
+}
+
 /// A row for a view: neither in place nor with `out=`.
 pub const fn view_row(schema: &'static str, f: fn(&Args) -> Result<Out>) -> Op {
     Op { inplace: false, out: false, ..row(schema, Call::Function(f)) }
@@ -343,6 +355,11 @@ impl Op {
     pub fn run(&self, args: &Args) -> Result<Out> {
         match self.call {
             Call::Function(f) => f(args),
+            Call::Bind(f) => {
+                let (op, inputs) = f(args)?;
+                let mut outputs = bind(&*op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
+                Ok(if outputs.len() == 1 { Out::Tensor(outputs.swap_remove(0)) } else { Out::Tuple(outputs.into_iter().collect()) })
+            }
             _ => {
                 let (spec, operands) = self.pointwise(args)?;
                 pointwise::call(spec, &operands).map(Out::Tensor)
@@ -355,7 +372,7 @@ impl Op {
         match self.call {
             Call::Pointwise(spec) => Ok((spec, (0..args.values.len()).map(|i| args.operand(i)).collect::<Result<_>>()?)),
             Call::Choose(f) => f(args),
-            Call::Function(_) => Err(Error::runtime(format!("{}: not a pointwise operation", self.name()))),
+            Call::Function(_) | Call::Bind(_) => Err(Error::runtime(format!("{}: not a pointwise operation", self.name()))),
         }
     }
 
@@ -366,6 +383,10 @@ impl Op {
             Call::Pointwise(_) | Call::Choose(_) => {
                 let (spec, operands) = self.pointwise(args)?;
                 pointwise::call_inplace(spec, &operands)?;
+            }
+            Call::Bind(f) => {
+                let (op, inputs) = f(args)?;
+                bind_inplace(&*op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
             }
             Call::Function(f) => {
                 crate::autograd::inplace::check(self.name(), &target, target.requires_grad())?;
@@ -436,7 +457,18 @@ impl Op {
 }
 
 /// The families: each a list of files, each file a list of rows. **A new operation is a line in its file's `OPS`.**
-static FAMILIES: &[&[&[Op]]] = &[super::pointwise::FAMILIES, super::matmul::FAMILIES, super::create::FAMILIES, super::random::FAMILIES];
+static FAMILIES: &[&[&[Op]]] = &[
+    super::pointwise::FAMILIES,
+    super::view::FAMILIES,
+    super::join::FAMILIES,
+    super::index::FAMILIES,
+    super::matmul::FAMILIES,
+    super::create::FAMILIES,
+    super::random::FAMILIES,
+    super::reduce::FAMILIES,
+    super::scan::FAMILIES,
+    super::nn::FAMILIES,
+];
 
 /// A row with its signature, which is parsed when it is first asked for.
 pub struct Row {

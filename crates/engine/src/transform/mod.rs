@@ -114,8 +114,8 @@ fn bind_below(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
     let outputs = execute(op, inputs)?;
     let recording = mode::is_grad_enabled() && inputs.iter().any(|t| t.requires_grad());
     if op.is_view() {
-        for out in &outputs {
-            out.mark_view(inputs[0], op.boxed());
+        for (i, out) in outputs.iter().enumerate() {
+            out.mark_view(inputs[0], op.output_view(i));
             if outputs.len() > 1 {
                 out.set_flag(crate::tensor::flag::FROZEN_VIEW, true);
             }
@@ -261,14 +261,14 @@ fn write(op: &dyn Primitive, inputs: &[&Tensor], target: &Tensor, spec: &OutSpec
     if target.device().is_meta() {
         return Ok(());
     }
-    let safe = op.elementwise()
-        && target.dtype() == spec.dtype
+    let apart = |t: &&Tensor, same: bool| match overlap(t, target) {
+        Overlap::None => true,
+        Overlap::Same => same,
+        Overlap::Partial => false,
+    };
+    let safe = target.dtype() == spec.dtype
         && EXECUTORS.get() == 0
-        && inputs.iter().all(|t| match overlap(t, target) {
-            Overlap::None => true,
-            Overlap::Same => true,
-            Overlap::Partial => false,
-        });
+        && ((op.elementwise() && inputs.iter().all(|t| apart(t, true))) || (op.updates() && inputs[1..].iter().all(|t| apart(t, false))));
     if safe {
         return op.compute(inputs, std::slice::from_ref(target));
     }

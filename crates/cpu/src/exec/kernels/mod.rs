@@ -5,7 +5,7 @@ mod float;
 mod integer;
 mod level;
 mod loops;
-mod narrow;
+pub(crate) mod narrow;
 
 use super::step::{Class, StepFn};
 use crate::isa::{self, Isa};

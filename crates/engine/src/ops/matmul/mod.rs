@@ -1,13 +1,15 @@
 //! Products of matrices and what is made of them.
 
+mod einsum;
 mod linear;
 mod product;
 mod rows;
 
+pub use einsum::einsum;
 pub use linear::Linear;
 pub use product::Product;
 
 use super::table::Op;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[rows::OPS, linear::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[rows::OPS, linear::OPS, einsum::OPS];

@@ -276,4 +276,9 @@ impl Tensor {
     pub fn leaky_relu(&self, slope: f64) -> Result<Tensor> {
         call(&LEAKY_RELU, &[self.into(), slope.into()])
     }
+
+    /// `log(sigmoid(x))`, element by element, computed stably.
+    pub fn logsigmoid(&self) -> Result<Tensor> {
+        call(&LOGSIGMOID, &[self.into()])
+    }
 }

@@ -348,7 +348,7 @@ pub(crate) fn run_program(program: &Program, params: &[Scalar], inputs: &[&Tenso
     unsafe { backend(outputs[0].device())?.pointwise(program, params, sizes, &outs, &ins) }
 }
 
-fn broadcast_strides(t: &Tensor, sizes: &[usize]) -> Strides {
+pub(crate) fn broadcast_strides(t: &Tensor, sizes: &[usize]) -> Strides {
     if t.shape() == sizes { Strides::from_slice(t.strides()) } else { Strides::from_slice(t.layout().broadcast_to(sizes).strides()) }
 }
 

@@ -1,18 +1,30 @@
 //! Reductions: identity, combination and finish.
 
+mod extremes;
+mod fused;
+mod moments;
+mod norm;
+mod product;
 mod sum;
+mod truth;
 
+pub use fused::FusedReduce;
+
+use super::pointwise::broadcast_strides;
 use super::{OutSpec, Primitive, Reads};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Combine, Operand as Memory, Reduce, backend};
-use flambeau_base::{DType, Dims, Layout, Result, Scalar, Strides};
+use flambeau_base::{DType, Dims, Error, Layout, Result, Scalar, Strides};
 use flambeau_ir::{Body, Program, Val};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// The files of this family, each with its rows.
+pub(super) static FAMILIES: &[&[super::Op]] = &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS];
 
 /// A reduction: what an element goes through, how elements combine, what the accumulators go through.
 pub struct ReduceSpec {
@@ -72,11 +84,22 @@ impl ReduceCx<'_> {
     pub fn input_sizes(&self) -> SmallVec<[i64; 6]> {
         self.cx.input_info(0).map(|i| i.sizes.iter().map(|&n| n as i64).collect()).unwrap_or_default()
     }
+
+    /// How many elements go into a result.
+    pub fn count(&self) -> usize {
+        let Some(info) = self.cx.input_info(0) else { return 1 };
+        info.sizes.iter().enumerate().filter(|(d, _)| self.op.reduces(*d)).map(|(_, n)| n).product()
+    }
 }
 
 impl Reduction {
     pub(crate) fn reduces(&self, d: usize) -> bool {
         self.dims >> d & 1 != 0
+    }
+
+    /// The reduced dimensions of an input.
+    pub(crate) fn dims_list(&self, ndim: usize) -> SmallVec<[i64; 6]> {
+        (0..ndim).filter(|&d| self.reduces(d)).map(|d| d as i64).collect()
     }
 
     fn kept_sizes(&self, sizes: &[usize]) -> Dims {
@@ -156,50 +179,19 @@ impl Primitive for Reduction {
     }
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
-        let t = inputs[0];
-        let layout = Layout::contiguous(&self.kept_sizes(t.shape()))?;
-        Ok((self.spec.results)(self.dtype.unwrap_or(t.dtype()))
-            .into_iter()
-            .map(|dtype| OutSpec { layout: layout.clone(), dtype })
-            .collect())
+        self.results_for(inputs[0].shape(), inputs[0].dtype())
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
-        let t = inputs[0];
-        if outputs[0].numel() == 0 {
-            return Ok(());
-        }
-        let programs = self.programs(t.dtype())?;
-        let sizes = t.shape();
-        let reduced: SmallVec<[bool; 6]> = (0..sizes.len()).map(|d| self.reduces(d)).collect();
-        let count: usize = sizes.iter().zip(&reduced).filter(|(_, r)| **r).map(|(n, _)| n).product();
-        let mut params: SmallVec<[Scalar; 2]> = smallvec![Scalar::Int(count as i64)];
-        params.extend(self.params.iter().copied());
-        let strides: SmallVec<[Strides; 1]> = outputs.iter().map(|o| self.output_strides(o, sizes.len())).collect();
-        let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
-        for (o, strides) in outputs.iter().zip(&strides) {
-            outs.push(Memory { ptr: o.data_ptr_mut()?, dtype: o.dtype(), strides });
-        }
-        let call = Reduce {
-            combine: self.spec.combine,
-            sizes,
-            reduced: &reduced,
-            program: &programs.0,
-            params: &[],
-            inputs: &[Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides: t.strides() }],
-            finish: &programs.1,
-            finish_params: &params,
-            outputs: &outs,
-        };
-        // SAFETY: tensors' layouts stay inside their storages; the outputs are fresh or checked by `bind`.
-        unsafe { backend(t.device())?.reduce(&call) }
+        let programs = self.programs(inputs[0].dtype())?;
+        self.run_on(inputs[0].shape(), &programs.0, &[], inputs, &programs.1, outputs)
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let rule = self
             .spec
             .vjp
-            .ok_or_else(|| flambeau_base::Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
+            .ok_or_else(|| Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
         Ok(smallvec![rule(&ReduceCx { cx, op: self }, grads)?])
     }
 
@@ -221,6 +213,55 @@ impl Primitive for Reduction {
 }
 
 impl Reduction {
+    /// What the results are for elements of a dtype over these sizes.
+    fn results_for(&self, sizes: &[usize], element: DType) -> Result<SmallVec<[OutSpec; 1]>> {
+        let layout = Layout::contiguous(&self.kept_sizes(sizes))?;
+        let results = (self.spec.results)(self.dtype.unwrap_or(element));
+        Ok(results.into_iter().map(|dtype| OutSpec { layout: layout.clone(), dtype }).collect())
+    }
+
+    /// Reduces what a program makes of inputs broadcast to `sizes`.
+    fn run_on(
+        &self,
+        sizes: &[usize],
+        program: &Program,
+        params: &[Scalar],
+        inputs: &[&Tensor],
+        finish: &Program,
+        outputs: &[Tensor],
+    ) -> Result<()> {
+        if outputs[0].numel() == 0 {
+            return Ok(());
+        }
+        let reduced: SmallVec<[bool; 6]> = (0..sizes.len()).map(|d| self.reduces(d)).collect();
+        let count: usize = sizes.iter().zip(&reduced).filter(|(_, r)| **r).map(|(n, _)| n).product();
+        let mut finish_params: SmallVec<[Scalar; 2]> = smallvec![Scalar::Int(count as i64)];
+        finish_params.extend(self.params.iter().copied());
+        let in_strides: SmallVec<[Strides; 2]> = inputs.iter().map(|t| broadcast_strides(t, sizes)).collect();
+        let mut ins: SmallVec<[Memory; 2]> = SmallVec::new();
+        for (t, strides) in inputs.iter().zip(&in_strides) {
+            ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
+        }
+        let out_strides: SmallVec<[Strides; 1]> = outputs.iter().map(|o| self.output_strides(o, sizes.len())).collect();
+        let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
+        for (o, strides) in outputs.iter().zip(&out_strides) {
+            outs.push(Memory { ptr: o.data_ptr_mut()?, dtype: o.dtype(), strides });
+        }
+        let call = Reduce {
+            combine: self.spec.combine,
+            sizes,
+            reduced: &reduced,
+            program,
+            params,
+            inputs: &ins,
+            finish,
+            finish_params: &finish_params,
+            outputs: &outs,
+        };
+        // SAFETY: tensors' layouts stay inside their storages; the outputs are fresh or checked by `bind`.
+        unsafe { backend(outputs[0].device())?.reduce(&call) }
+    }
+
     fn programs(&self, from: DType) -> Result<Programs> {
         let dtype = self.dtype.unwrap_or(from);
         let key = Key { spec: self.spec as *const _ as usize, from, dtype, params: self.params.len() };
@@ -263,9 +304,25 @@ pub(crate) fn dims_mask(op: &str, dims: Option<&[i64]>, ndim: usize, empty_is_al
     for &d in dims {
         let bit = 1u64 << flambeau_base::wrap_dim(op, d, ndim)?;
         if mask & bit != 0 {
-            return Err(flambeau_base::Error::runtime(format!("{op}: dim {d} appears multiple times in the list of dims {dims:?}")));
+            return Err(Error::runtime(format!("{op}: dim {d} appears multiple times in the list of dims {dims:?}")));
         }
         mask |= bit;
     }
     Ok(mask & all)
+}
+
+/// Refuses to choose from nothing.
+fn check_not_empty(op: &str, x: &Tensor, dims: u64, named: bool) -> Result<()> {
+    if x.numel() > 0 {
+        return Ok(());
+    }
+    if !named {
+        return Err(Error::runtime(format!(
+            "{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+        )));
+    }
+    match (0..x.ndim()).find(|&d| dims >> d & 1 != 0 && x.shape()[d] == 0) {
+        Some(d) => Err(Error::index(format!("{op}(): Expected reduction dim {d} to have non-zero size."))),
+        None => Ok(()),
+    }
 }

@@ -1,10 +1,12 @@
-//! Views that exchange, insert, drop, cut, repeat and regroup dimensions.
+//! Views that exchange, insert, drop and repeat dimensions.
 
 use super::{View, view};
 use crate::Tensor;
 use crate::autograd::OutputInfo;
-use flambeau_base::{Dims, Error, Layout, Result, Strides, numel, show, wrap_dim};
-use smallvec::SmallVec;
+use crate::ops::{OutSpec, Outputs, Primitive};
+use flambeau_base::{Dims, Layout, Result, wrap_dim};
+use smallvec::{SmallVec, smallvec};
+use std::any::Any;
 
 /// Two dimensions exchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,22 +24,93 @@ impl View for Transpose {
     }
 }
 
+/// A matrix transposed; less than two dimensions stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct T;
+
+impl View for T {
+    const NAME: &'static str = "t";
+
+    fn layout(&self, input: &Tensor) -> Result<Layout> {
+        let layout = input.layout();
+        Ok(if layout.ndim() < 2 { layout.clone() } else { layout.transpose(0, 1) })
+    }
+
+    fn transpose(&self, grad: &Tensor, _: &OutputInfo) -> Result<Tensor> {
+        view(T, grad)
+    }
+}
+
+/// Dimensions in another order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Permute(pub SmallVec<[usize; 6]>);
+
+impl View for Permute {
+    const NAME: &'static str = "permute";
+
+    fn layout(&self, input: &Tensor) -> Result<Layout> {
+        Ok(input.layout().permute(&self.0))
+    }
+
+    fn transpose(&self, grad: &Tensor, _: &OutputInfo) -> Result<Tensor> {
+        let mut back = SmallVec::from_elem(0, self.0.len());
+        for (to, &from) in self.0.iter().enumerate() {
+            back[from] = to;
+        }
+        view(Permute(back), grad)
+    }
+}
+
 /// The same elements in the same order under other sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Reshape(pub Dims);
+pub struct Reshape {
+    /// The sizes.
+    pub sizes: Dims,
+    /// Whether the input is a copy that nobody else sees: named as PyTorch names that.
+    pub of_copy: bool,
+}
 
 impl View for Reshape {
     const NAME: &'static str = "view";
 
+    fn name(&self) -> &'static str {
+        if self.of_copy { "unsafe_view" } else { Self::NAME }
+    }
+
     fn layout(&self, input: &Tensor) -> Result<Layout> {
-        input.layout().view(&self.0).ok_or_else(|| {
-            Error::runtime(format!(
-                "view: view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces): shape {}, strides {:?}, asked for {}. Use .reshape(...) instead.",
-                show(input.shape()),
-                input.strides(),
-                show(&self.0)
-            ))
-        })
+        input.layout().view(&self.sizes).ok_or_else(|| super::regroup::not_viewable(input, &self.sizes))
+    }
+
+    fn transpose(&self, grad: &Tensor, input: &OutputInfo) -> Result<Tensor> {
+        grad.reshape_to(&input.sizes)
+    }
+}
+
+/// A dimension of size 1 put in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unsqueeze(pub usize);
+
+impl View for Unsqueeze {
+    const NAME: &'static str = "unsqueeze";
+
+    fn layout(&self, input: &Tensor) -> Result<Layout> {
+        Ok(input.layout().unsqueeze(self.0))
+    }
+
+    fn transpose(&self, grad: &Tensor, input: &OutputInfo) -> Result<Tensor> {
+        grad.reshape_to(&input.sizes)
+    }
+}
+
+/// Dimensions of size 1 taken out, where there are such among those that the bits name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Squeeze(pub u64);
+
+impl View for Squeeze {
+    const NAME: &'static str = "squeeze";
+
+    fn layout(&self, input: &Tensor) -> Result<Layout> {
+        Ok(input.layout().squeeze(|d| self.0 >> d & 1 != 0))
     }
 
     fn transpose(&self, grad: &Tensor, input: &OutputInfo) -> Result<Tensor> {
@@ -61,28 +134,53 @@ impl View for Expand {
     }
 }
 
-/// Any sizes, strides and offset inside the storage.
+/// The same look under another handle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AsStrided {
-    /// Sizes.
-    pub sizes: Dims,
-    /// Strides in elements.
-    pub strides: Strides,
-    /// Index in the storage of the first element; that of the input where there is none.
-    pub offset: Option<usize>,
-}
+pub struct Alias;
 
-impl View for AsStrided {
-    const NAME: &'static str = "as_strided";
+impl View for Alias {
+    const NAME: &'static str = "alias";
 
     fn layout(&self, input: &Tensor) -> Result<Layout> {
-        let layout = Layout::strided("as_strided", &self.sizes, &self.strides, self.offset.unwrap_or(input.layout().offset()))?;
-        Tensor::check_bounds("as_strided", input.storage(), &layout, input.dtype())?;
-        Ok(layout)
+        Ok(input.layout().clone())
     }
 
-    fn transpose(&self, _: &Tensor, _: &OutputInfo) -> Result<Tensor> {
-        Err(Error::not_implemented("derivative for as_strided is not implemented"))
+    fn transpose(&self, grad: &Tensor, _: &OutputInfo) -> Result<Tensor> {
+        Ok(grad.clone())
+    }
+}
+
+/// The same memory without history.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Detach;
+
+impl Primitive for Detach {
+    fn name(&self) -> &'static str {
+        "detach"
+    }
+
+    fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
+        Ok(smallvec![OutSpec { layout: inputs[0].layout().clone(), dtype: inputs[0].dtype() }])
+    }
+
+    fn compute(&self, _: &[&Tensor], _: &[Tensor]) -> Result<()> {
+        Err(super::computes_nothing("detach"))
+    }
+
+    fn run(&self, inputs: &[&Tensor]) -> Result<Outputs> {
+        Ok(smallvec![inputs[0].alias()])
+    }
+
+    fn differentiable(&self, _: usize) -> bool {
+        false
+    }
+
+    fn boxed(&self) -> Box<dyn Primitive> {
+        Box::new(Detach)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -93,53 +191,38 @@ impl Tensor {
         view(Transpose(a, b), self)
     }
 
-    /// The same elements under other sizes, one of which may be -1. `RuntimeError` where that needs a copy.
-    pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
-        view(Reshape(infer_size("view", sizes, self.numel())?), self)
+    /// The dimensions in another order: dimension `i` of the result is dimension `dims[i]` of this tensor.
+    pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
+        view(Permute(self.layout().check_permutation("permute", dims)?), self)
     }
 
-    /// The same elements under other sizes: a view where the strides allow it, else a copy.
-    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
-        self.reshape_to(&infer_size("reshape", sizes, self.numel())?)
+    /// A dimension of size 1 put in before dimension `dim`; negative ones count from the end of the result.
+    pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
+        view(Unsqueeze(wrap_dim("unsqueeze", dim, self.ndim() + 1)?), self)
     }
 
-    pub(crate) fn reshape_to(&self, sizes: &[usize]) -> Result<Tensor> {
-        if self.layout().view(sizes).is_some() {
-            return view(Reshape(Dims::from_slice(sizes)), self);
-        }
-        view(Reshape(Dims::from_slice(sizes)), &self.copy_in(flambeau_base::MemoryFormat::Contiguous)?)
+    /// Dimensions of size 1 taken out: all of them, or those of `dims` that are.
+    pub fn squeeze(&self, dims: Option<&[i64]>) -> Result<Tensor> {
+        let mask = crate::ops::reduce::dims_mask("squeeze", dims, self.ndim(), false)?;
+        view(Squeeze(mask), self)
     }
 
     /// Repeats dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
         view(Expand(SmallVec::from_slice(sizes)), self)
     }
-}
 
-/// Sizes with one -1 filled in.
-pub fn infer_size(op: &str, sizes: &[i64], n: usize) -> Result<Dims> {
-    let wrong = || Error::runtime(format!("{op}: shape '{sizes:?}' is invalid for input of size {n}"));
-    let mut out = Dims::new();
-    let mut free = None;
-    for (i, &s) in sizes.iter().enumerate() {
-        match s {
-            -1 if free.is_some() => return Err(Error::runtime(format!("{op}: only one dimension can be inferred, got {sizes:?}"))),
-            -1 => free = Some(i),
-            s if s < 0 => return Err(Error::runtime(format!("{op}: invalid shape dimension {s} in {sizes:?}"))),
-            _ => {}
+    /// [`Tensor::expand`] to a shape.
+    pub fn expand_to(&self, shape: &[usize]) -> Result<Tensor> {
+        if self.shape() == shape {
+            return Ok(self.clone());
         }
-        out.push(if s < 0 { 1 } else { s as usize });
+        view(Expand(shape.iter().map(|&n| n as i64).collect()), self)
     }
-    let known = numel(&out)?;
-    match free {
-        Some(_) if known == 0 => Err(Error::runtime(format!(
-            "{op}: cannot reshape tensor of {n} elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
-        ))),
-        Some(i) if n % known == 0 => {
-            out[i] = n / known;
-            Ok(out)
-        }
-        None if known == n => Ok(out),
-        _ => Err(wrong()),
+
+    /// A matrix transposed; vectors and scalars stay as they are. `RuntimeError` for more than two dimensions.
+    pub fn t(&self) -> Result<Tensor> {
+        super::dims::check_t("t", self)?;
+        view(T, self)
     }
 }

@@ -1,8 +1,29 @@
 //! Other looks at the same memory.
+//!
+//! A view is a rule for layouts with its transpose for gradients ([`View`]); autograd, in-place writes
+//! through it and the meta device follow. What cannot be a view of memory (`flip`, `repeat`, ...) and what
+//! is made of views and copies stands here as well.
 
 mod basic;
+mod complex;
+mod dims;
+mod metadata;
+mod rearrange;
+mod regroup;
+mod repeat;
+mod rows;
+mod split;
+mod strided;
+mod triangle;
+mod window;
 
 pub use basic::*;
+pub use complex::{AsComplex, AsReal, Imag, Real, Retyped};
+pub use regroup::infer_size;
+pub use split::{Split, Unbind};
+pub use strided::{AsStrided, Unfold};
+pub use window::{Embed, Step, Window};
+pub(crate) use window::{slice_range, wrap_index};
 
 use super::{OutSpec, Outputs, Primitive};
 use crate::Tensor;
@@ -12,10 +33,19 @@ use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::fmt::Debug;
 
+/// The files of this family, each with its rows.
+pub(super) static FAMILIES: &[&[super::Op]] =
+    &[rows::OPS, regroup::OPS, split::OPS, complex::OPS, strided::OPS, rearrange::OPS, repeat::OPS, triangle::OPS, metadata::OPS];
+
 /// A view: a rule for layouts and its transpose for gradients.
 pub trait View: Clone + Debug + Send + Sync + 'static {
     /// The name that errors and graphs show.
     const NAME: &'static str;
+
+    /// [`View::NAME`], where a view has but one.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
 
     /// The layout of the result over the input's storage.
     fn layout(&self, input: &Tensor) -> Result<Layout>;
@@ -35,7 +65,7 @@ pub struct Viewed<V>(pub V);
 
 impl<V: View> Primitive for Viewed<V> {
     fn name(&self) -> &'static str {
-        V::NAME
+        self.0.name()
     }
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
@@ -43,7 +73,7 @@ impl<V: View> Primitive for Viewed<V> {
     }
 
     fn compute(&self, _: &[&Tensor], _: &[Tensor]) -> Result<()> {
-        Err(Error::runtime(format!("{}: a view computes nothing", V::NAME)))
+        Err(computes_nothing(self.name()))
     }
 
     fn run(&self, inputs: &[&Tensor]) -> Result<Outputs> {
@@ -69,7 +99,18 @@ impl<V: View> Primitive for Viewed<V> {
     }
 }
 
+#[cold]
+fn computes_nothing(op: &str) -> Error {
+    Error::runtime(format!("{op}: a view computes nothing"))
+}
+
 /// Carries out a view.
 pub fn view<V: View>(v: V, input: &Tensor) -> Result<Tensor> {
     crate::transform::bind1(&Viewed(v), &[input])
+}
+
+/// Writes zeros everywhere, without looking at gradients or versions.
+pub(crate) fn zero_fill(target: &Tensor) -> Result<()> {
+    let zero = Tensor::zeros(&[], target.dtype(), target.device())?;
+    super::copy_into(target, &zero)
 }

@@ -1,0 +1,9 @@
+//! Kernels of layers and losses: softmax, normalisation, cross entropy, attention.
+//!
+//! Rows are shared among the threads; what one row gives depends on that row alone.
+
+pub mod attention;
+pub mod loss;
+pub mod norm;
+pub mod real;
+pub mod softmax;

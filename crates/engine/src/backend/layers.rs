@@ -1,0 +1,310 @@
+//! Kernels of layers, losses, scans and optimizers: what the engine hands to a backend.
+//!
+//! Memory is dense and in row-major order unless stated otherwise. Where a dtype is not stated, an operand has the
+//! call's dtype; `accumulator` means `DType::accumulator` of it. NOTE [kernel contract] holds for all pointers.
+
+use flambeau_base::DType;
+
+/// Softmax, or its logarithm, along the middle one of three dimensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax {
+    /// The dtype.
+    pub dtype: DType,
+    /// Sizes: before, along and behind the dimension.
+    pub sizes: [usize; 3],
+    /// Whether the logarithm is meant.
+    pub log: bool,
+    /// The scores.
+    pub input: *const u8,
+    /// The result.
+    pub out: *mut u8,
+}
+
+/// The derivative of [`Softmax`].
+#[derive(Clone, Copy, Debug)]
+pub struct SoftmaxBackward {
+    /// The dtype.
+    pub dtype: DType,
+    /// Sizes: before, along and behind the dimension.
+    pub sizes: [usize; 3],
+    /// Whether the logarithm was meant.
+    pub log: bool,
+    /// What the forward pass gave.
+    pub output: *const u8,
+    /// The gradient of that.
+    pub grad: *const u8,
+    /// The gradient of the scores.
+    pub out: *mut u8,
+}
+
+/// Normalisation of rows: `(x - mean) * rstd * weight + bias`, or without the mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Norm {
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of rows and their length.
+    pub sizes: [usize; 2],
+    /// Whether the mean is subtracted.
+    pub centred: bool,
+    /// What is added to the variance (or the mean square).
+    pub eps: f64,
+    /// The rows.
+    pub input: *const u8,
+    /// A factor for each place of a row, or null.
+    pub weight: *const u8,
+    /// A term for each place of a row, or null.
+    pub bias: *const u8,
+    /// The result.
+    pub out: *mut u8,
+    /// The mean of each row, in the accumulator's dtype; not written where it is not subtracted.
+    pub mean: *mut u8,
+    /// `1 / sqrt(variance + eps)` of each row, in the accumulator's dtype.
+    pub rstd: *mut u8,
+}
+
+/// The derivative of [`Norm`].
+#[derive(Clone, Copy, Debug)]
+pub struct NormBackward {
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of rows and their length.
+    pub sizes: [usize; 2],
+    /// Whether the mean was subtracted.
+    pub centred: bool,
+    /// The gradient of the result.
+    pub grad: *const u8,
+    /// The rows.
+    pub input: *const u8,
+    /// The factors, or null.
+    pub weight: *const u8,
+    /// The means, where they were subtracted.
+    pub mean: *const u8,
+    /// The inverse standard deviations.
+    pub rstd: *const u8,
+    /// The gradient of the rows, or null.
+    pub input_grad: *mut u8,
+    /// The gradient of the factors, or null.
+    pub weight_grad: *mut u8,
+    /// The gradient of the terms, or null.
+    pub bias_grad: *mut u8,
+}
+
+/// Cross entropy between rows of scores and the number of a class for each.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropy {
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of rows and of classes.
+    pub sizes: [usize; 2],
+    /// The scores.
+    pub input: *const u8,
+    /// The classes, `int64`.
+    pub target: *const i64,
+    /// A factor for each class, or null.
+    pub weight: *const u8,
+    /// A class that counts for nothing.
+    pub ignore_index: i64,
+    /// How much of the target is spread over all classes.
+    pub smoothing: f64,
+}
+
+/// What [`CrossEntropy`] writes in the forward pass.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropyOut {
+    /// 0: a loss for each row; 1: their weighted mean; 2: their sum.
+    pub reduction: i64,
+    /// The loss.
+    pub loss: *mut u8,
+    /// `log(sum(exp(scores)))` of each row, in the accumulator's dtype.
+    pub lse: *mut u8,
+    /// By what a mean was divided, in the accumulator's dtype, a single number.
+    pub total: *mut u8,
+}
+
+/// What the derivative of [`CrossEntropy`] reads and writes.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropyGrad {
+    /// As in [`CrossEntropyOut`].
+    pub reduction: i64,
+    /// The gradient of the loss.
+    pub grad: *const u8,
+    /// From the forward pass.
+    pub lse: *const u8,
+    /// From the forward pass.
+    pub total: *const u8,
+    /// The gradient of the scores.
+    pub out: *mut u8,
+}
+
+/// A stack of matrices with strides of batch, head, row and column, in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads {
+    /// The first element.
+    pub ptr: *mut u8,
+    /// The strides.
+    pub strides: [isize; 4],
+}
+
+/// Attention: `softmax(scale * q @ k.T + mask) @ v` for each batch and head, never holding all scores.
+///
+/// Rows that are masked wholly give zeros.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention {
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of batches.
+    pub batch: usize,
+    /// Number of heads of the queries.
+    pub heads: usize,
+    /// So many heads of the queries share one of the keys.
+    pub group: usize,
+    /// Number of queries.
+    pub queries: usize,
+    /// Number of keys.
+    pub keys: usize,
+    /// Length of queries and keys.
+    pub width: usize,
+    /// Length of values.
+    pub value_width: usize,
+    /// Factor of the scores.
+    pub scale: f64,
+    /// Query `i` sees keys up to `i` only.
+    pub causal: bool,
+    /// Queries.
+    pub q: Heads,
+    /// Keys.
+    pub k: Heads,
+    /// Values.
+    pub v: Heads,
+    /// Added to the scores, in the call's dtype; or, where `mask_is_bool`, whether a key is seen. Strides may be 0.
+    pub mask: Option<Heads>,
+    /// Whether the mask is of bool.
+    pub mask_is_bool: bool,
+    /// The result.
+    pub out: Heads,
+    /// `log(sum(exp(scores)))` of each row, dense, in the accumulator's dtype; infinite where all is masked.
+    pub lse: *mut u8,
+}
+
+/// The derivative of [`Attention`]; `forward.out` and `forward.lse` are read.
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionBackward {
+    /// What was computed.
+    pub forward: Attention,
+    /// The gradient of the result.
+    pub grad: Heads,
+    /// The gradients of queries, keys and values.
+    pub grads: [Heads; 3],
+}
+
+/// One parameter of an [`AdamStep`]: dense memory of one dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct AdamTensor {
+    /// The dtype of all.
+    pub dtype: DType,
+    /// Number of elements.
+    pub n: usize,
+    /// The parameter.
+    pub param: *mut u8,
+    /// Its gradient.
+    pub grad: *const u8,
+    /// Running mean of the gradient.
+    pub mean: *mut u8,
+    /// Running mean of its square.
+    pub square: *mut u8,
+    /// The largest mean of the square so far, or null.
+    pub largest: *mut u8,
+    /// `lr / (1 - beta1^t)`.
+    pub step_size: f64,
+    /// `sqrt(1 - beta2^t)`.
+    pub correction: f64,
+}
+
+/// A step of Adam for all parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct AdamStep<'a> {
+    /// The parameters.
+    pub tensors: &'a [AdamTensor],
+    /// Learning rate.
+    pub lr: f64,
+    /// Decay of the mean.
+    pub beta1: f64,
+    /// Decay of the mean of squares.
+    pub beta2: f64,
+    /// Added to the denominator.
+    pub eps: f64,
+    /// How much of the parameter is added to the gradient or, decoupled, taken off the parameter.
+    pub weight_decay: f64,
+    /// Whether weight decay acts on the parameter itself.
+    pub decoupled: bool,
+    /// Whether the objective is made larger.
+    pub maximize: bool,
+}
+
+/// One parameter of an [`SgdStep`]: dense memory of one dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct SgdTensor {
+    /// The dtype of all.
+    pub dtype: DType,
+    /// Number of elements.
+    pub n: usize,
+    /// The parameter.
+    pub param: *mut u8,
+    /// Its gradient.
+    pub grad: *const u8,
+    /// The momentum buffer, or null.
+    pub buffer: *mut u8,
+    /// Whether the buffer is new: it takes the gradient as it is.
+    pub fresh: bool,
+}
+
+/// A step of gradient descent for all parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct SgdStep<'a> {
+    /// The parameters.
+    pub tensors: &'a [SgdTensor],
+    /// Learning rate.
+    pub lr: f64,
+    /// Momentum.
+    pub momentum: f64,
+    /// Dampening of the momentum.
+    pub dampening: f64,
+    /// How much of the parameter is added to the gradient.
+    pub weight_decay: f64,
+    /// Nesterov's variant.
+    pub nesterov: bool,
+    /// Whether the objective is made larger.
+    pub maximize: bool,
+}
+
+/// How a scan puts elements together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ScanKind {
+    /// Sum.
+    Sum,
+    /// Product.
+    Prod,
+    /// Largest so far (NaN if there was one) and its last place.
+    Max,
+    /// Smallest so far and its last place.
+    Min,
+    /// Logarithm of the sum of exponentials.
+    LogSumExp,
+}
+
+/// A scan along the middle one of three dimensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Scan {
+    /// How elements are put together.
+    pub kind: ScanKind,
+    /// The dtype.
+    pub dtype: DType,
+    /// Sizes: before, along and behind the dimension.
+    pub sizes: [usize; 3],
+    /// The elements.
+    pub input: *const u8,
+    /// The result.
+    pub out: *mut u8,
+    /// Places, `int64`, for those that have some; else null.
+    pub indices: *mut i64,
+}

@@ -1,0 +1,187 @@
+//! `x[...]` and `x[...] = y`: Python's indices as the engine's.
+
+use crate::convert::{int_of, plain_number, scalar_of};
+use crate::error::*;
+use crate::tensor_type::*;
+use flambeau_base::{DType, Device, Scalar};
+use flambeau_engine::Tensor;
+use flambeau_engine::ops::Operand;
+use flambeau_engine::ops::index::IndexItem;
+use pyo3::exceptions::PyIndexError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+use smallvec::SmallVec;
+use std::ffi::c_int;
+
+type Items = SmallVec<[IndexItem; 4]>;
+
+/// One of a slice's three numbers; large ones mean "to the end".
+fn bound(py: Python<'_>, obj: &Bound<'_, PyAny>) -> Ret<Option<i64>> {
+    if obj.is_none() {
+        return Ok(None);
+    }
+    if let Some(n) = int_of(py, obj.as_ptr()).ok().flatten() {
+        return Ok(Some(n));
+    }
+    // SAFETY: an object; a null error class asks for clipping.
+    let n = unsafe { ffi::PyNumber_AsSsize_t(obj.as_ptr(), std::ptr::null_mut()) };
+    if n == -1 && PyErr::occurred(py) {
+        clear_error(py);
+        return Err(type_error(format!(
+            "slice indices must be integers or None or have an __index__ method, got {}",
+            type_name(obj.as_ptr())
+        )));
+    }
+    Ok(Some(n as i64))
+}
+
+fn slice(py: Python<'_>, s: &Bound<'_, PySlice>) -> Ret<IndexItem> {
+    let part = |name: &pyo3::sync::Interned| -> Ret<Option<i64>> { bound(py, &s.getattr(name.get(py))?) };
+    static START: pyo3::sync::Interned = pyo3::sync::Interned::new("start");
+    static STOP: pyo3::sync::Interned = pyo3::sync::Interned::new("stop");
+    static STEP: pyo3::sync::Interned = pyo3::sync::Interned::new("step");
+    let step = part(&STEP)?;
+    if step.is_some_and(|n| n <= 0) {
+        return Err(value_error("step must be greater than zero"));
+    }
+    Ok(IndexItem::Slice { start: part(&START)?, stop: part(&STOP)?, step })
+}
+
+/// A tensor as an index: one integer without dimensions is an integer.
+fn tensor_item(t: &Tensor) -> Ret<IndexItem> {
+    let integer = t.dtype().is_integral() && !matches!(t.dtype(), DType::Bool | DType::U8);
+    if t.ndim() == 0 && integer && !t.device().is_meta() {
+        return Ok(IndexItem::Int(t.item()?.to_i64()));
+    }
+    if !t.dtype().is_integral() {
+        return Err(Raised(PyIndexError::new_err(format!(
+            "tensors used as indices must be long, int, byte or bool tensors, got {}",
+            t.dtype()
+        ))));
+    }
+    Ok(IndexItem::Tensor(t.clone()))
+}
+
+/// One item of an index.
+#[inline]
+fn item(py: Python<'_>, ptr: Ptr) -> Ret<IndexItem> {
+    // SAFETY: callers hold an object.
+    unsafe {
+        if ffi::Py_TYPE(ptr) == &raw mut ffi::PyLong_Type {
+            return match int_of(py, ptr)? {
+                Some(n) => Ok(IndexItem::Int(n)),
+                None => Err(type_error("an integer index")),
+            };
+        }
+        if ffi::Py_TYPE(ptr) == &raw mut ffi::PySlice_Type {
+            return slice(py, Bound::ref_from_ptr(py, &ptr).cast_unchecked());
+        }
+        if ptr == ffi::Py_None() {
+            return Ok(IndexItem::NewAxis);
+        }
+        if ptr == ffi::Py_Ellipsis() {
+            return Ok(IndexItem::Ellipsis);
+        }
+        if let Some(t) = tensor_of(ptr) {
+            return tensor_item(t);
+        }
+    }
+    match plain_number(py, ptr)? {
+        Some(Scalar::Bool(b)) => return Ok(IndexItem::Bool(b)),
+        Some(Scalar::Int(n)) => return Ok(IndexItem::Int(n)),
+        Some(_) => return Err(not_an_index(ptr)),
+        None => {}
+    }
+    other(py, ptr)
+}
+
+#[cold]
+fn not_an_index(ptr: Ptr) -> Raised {
+    Raised(PyIndexError::new_err(format!(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
+        type_name(ptr)
+    )))
+}
+
+/// NumPy's numbers and arrays, lists, and whatever else is a sequence or has `__index__`.
+#[cold]
+fn other(py: Python<'_>, ptr: Ptr) -> Ret<IndexItem> {
+    // SAFETY: callers hold an object.
+    let obj = unsafe { Bound::ref_from_ptr(py, &ptr) };
+    match scalar_of(py, ptr)? {
+        Some(Scalar::Bool(b)) => return Ok(IndexItem::Bool(b)),
+        Some(Scalar::Int(n)) => return Ok(IndexItem::Int(n)),
+        Some(_) => return Err(not_an_index(ptr)),
+        None => {}
+    }
+    if crate::numpy::is_array(obj) {
+        return tensor_item(&crate::numpy::from_array(obj, true)?);
+    }
+    if obj.is_instance_of::<pyo3::types::PyString>() {
+        return Err(not_an_index(ptr));
+    }
+    if let Ok(index) = obj.call_method0("__index__") {
+        return item(py, index.as_ptr());
+    }
+    if obj.len().is_err() {
+        return Err(not_an_index(ptr));
+    }
+    if obj.len()? == 0 {
+        return Ok(IndexItem::Tensor(Tensor::empty(&[0], DType::I64, Device::CPU)?));
+    }
+    tensor_item(&crate::data::from_data(obj, None, None, true)?)
+}
+
+/// The items of an index: those of a tuple, or the one.
+fn items(py: Python<'_>, index: Ptr) -> Ret<Items> {
+    let mut out = Items::new();
+    // SAFETY: callers hold the index; a tuple does not change.
+    unsafe {
+        if ffi::PyTuple_Check(index) != 0 {
+            for i in 0..ffi::PyTuple_Size(index) {
+                out.push(item(py, ffi::PyTuple_GetItem(index, i))?);
+            }
+        } else {
+            out.push(item(py, index)?);
+        }
+    }
+    Ok(out)
+}
+
+/// `x[index]`.
+pub unsafe extern "C" fn get(obj: Ptr, index: Ptr) -> Ptr {
+    guard(|py| {
+        // SAFETY: the slot is called with an object of the type.
+        let t = unsafe { own_tensor(obj)? };
+        wrap(py, t.index_items(&items(py, index)?)?)
+    })
+}
+
+/// `x[index] = value`.
+pub unsafe extern "C" fn set(obj: Ptr, index: Ptr, value: Ptr) -> c_int {
+    guard_int(|py| {
+        if value.is_null() {
+            return Err(type_error("Tensor does not support deleting items"));
+        }
+        // SAFETY: the slot is called with an object of the type.
+        let t = unsafe { own_tensor(obj)? };
+        let items = items(py, index)?;
+        // SAFETY: an argument, which the interpreter holds during the call.
+        if let Some(v) = unsafe { tensor_of(value) } {
+            t.set_items(&items, v)?;
+            return Ok(0);
+        }
+        if let Some(s) = scalar_of(py, value)? {
+            t.set_items(&items, Operand::Scalar(s))?;
+            return Ok(0);
+        }
+        // SAFETY: as above.
+        let value = unsafe { Bound::ref_from_ptr(py, &value) };
+        if crate::numpy::is_array(value) {
+            t.set_items(&items, &crate::numpy::from_array(value, false)?)?;
+            return Ok(0);
+        }
+        Err(type_error(format!("can't assign a {} to a {} tensor", type_name(value.as_ptr()), t.dtype())))
+    })
+}
