@@ -281,13 +281,12 @@ impl RealFormat {
         } else {
             Style::Fixed
         };
-        format.width = telling.map(|x| format.bare(x).len()).max().unwrap_or(1);
-        // What was asked for decides how numbers look, and not how much room they are given.
         match options.sci_mode {
             Some(true) => format.style = Style::PowersOfTen,
-            Some(false) if format.style == Style::PowersOfTen => format.style = if whole { Style::Whole } else { Style::Fixed },
-            _ => {}
+            Some(false) => format.style = if whole { Style::Whole } else { Style::Fixed },
+            None => {}
         }
+        format.width = telling.map(|x| format.bare(x).len()).max().unwrap_or(1);
         format
     }
 
