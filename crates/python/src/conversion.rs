@@ -160,9 +160,10 @@ pub fn type_(c: &Call) -> Ret<Ptr> {
     };
     let dtype = match asked.cast::<PyString>() {
         Ok(s) => DType::ALL.into_iter().find(|&d| s.to_str().is_ok_and(|s| legacy_name(d) == s)),
-        Err(_) => dtype_of(c.py, asked.as_ptr()),
+        // A dtype, or a class such as `torch.FloatTensor`, which has one.
+        Err(_) => dtype_of(c.py, asked.as_ptr()).or_else(|| asked.getattr("dtype").ok().and_then(|d| dtype_of(c.py, d.as_ptr()))),
     };
-    let dtype = dtype.ok_or_else(|| value_error(format!("invalid type: {asked}")))?;
+    let dtype = dtype.ok_or_else(|| value_error(format!("invalid type: '{asked}'")))?;
     convert(c, &Wanted { dtype: Some(dtype), ..Wanted::default() })
 }
 
