@@ -149,7 +149,7 @@ impl Form {
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: params.iter().map(|p| p.name == "value" || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
+            numbers: params.iter().map(|p| matches!(p.name, "value" | "p") || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()
                 && !params.iter().any(|p| p.written)
