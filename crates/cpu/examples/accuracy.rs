@@ -107,7 +107,10 @@ fn main() {
         || include_str!("../tests/data/f64.txt").to_owned(),
         |path| std::fs::read_to_string(path).expect("the file of exact values can be read"),
     );
-    println!("{:<22} {:>7} {:>15} {:>7} {:>24} {:>7}   ns f32, f64 by instruction set", "function", "f32 ulp", "at", "f64 ulp", "at", "points");
+    println!(
+        "{:<22} {:>7} {:>15} {:>7} {:>24} {:>7}   ns f32, f64 by instruction set",
+        "function", "f32 ulp", "at", "f64 ulp", "at", "points"
+    );
     // Arguments that are ordinary for every function: in (0, 1), but for acosh.
     for entry in unary() {
         let shift = if entry.name == "acosh" { 1.0 } else { 0.0 };
@@ -115,7 +118,10 @@ fn main() {
         let narrow: Vec<f32> = x.iter().map(|&v| v as f32).collect();
         let worst = sweep(&entry, stride);
         let (worst_double, points) = against_reference(&entry, &reference);
-        print!("{:<22} {:7.3} {:15.8e} {:7.3} {:24.16e} {points:7}  ", entry.name, worst.error, worst.at, worst_double.error, worst_double.at);
+        print!(
+            "{:<22} {:7.3} {:15.8e} {:7.3} {:24.16e} {points:7}  ",
+            entry.name, worst.error, worst.at, worst_double.error, worst_double.at
+        );
         for ((isa, single), (_, double)) in entry.single.iter().zip(&entry.double) {
             if *isa != "baseline" {
                 print!(" {isa} {:.2}, {:.2}", time(*single, &narrow), time(*double, &x));

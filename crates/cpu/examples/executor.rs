@@ -69,8 +69,11 @@ fn main() -> Result<()> {
         let (a, b) = (ramp(n)?, ramp(n)?);
         let out = Tensor::empty(&[n], DType::F32, Device::CPU)?;
         let f = [DType::F32; 2];
-        bench.time(&format!("add f32 {n}"), 12 * n, || run(black_box(&program_once(&ADD, || program(&f, |k, v| k.add(v[0], v[1])))), &out, &[&a, &b]))?;
-        for (name, op) in [("exp", Body::exp as fn(&mut Body, Val) -> Val), ("gelu", Body::gelu), ("tanh", Body::tanh), ("sin", Body::sin)] {
+        bench.time(&format!("add f32 {n}"), 12 * n, || {
+            run(black_box(&program_once(&ADD, || program(&f, |k, v| k.add(v[0], v[1])))), &out, &[&a, &b])
+        })?;
+        for (name, op) in [("exp", Body::exp as fn(&mut Body, Val) -> Val), ("gelu", Body::gelu), ("tanh", Body::tanh), ("sin", Body::sin)]
+        {
             let p = program(&f[..1], |k, v| op(k, v[0]))?;
             bench.time(&format!("{name} f32 {n}"), 8 * n, || run(&p, &out, &[&a]))?;
         }
@@ -86,7 +89,17 @@ fn main() -> Result<()> {
             let p = program(&[dtype; 2], |k, v| k.add(v[0], v[1]))?;
             bench.time(&format!("add {dtype} {n}"), 3 * dtype.size() * n, || run(&p, &out, &[&x, &y]))?;
         }
-        for (from, to) in [(DType::F32, DType::BF16), (DType::BF16, DType::F32), (DType::F32, DType::F16), (DType::F16, DType::F32), (DType::U8, DType::F32), (DType::F32, DType::I32), (DType::I64, DType::F32), (DType::F32, DType::F64), (DType::F32, DType::F32)] {
+        for (from, to) in [
+            (DType::F32, DType::BF16),
+            (DType::BF16, DType::F32),
+            (DType::F32, DType::F16),
+            (DType::F16, DType::F32),
+            (DType::U8, DType::F32),
+            (DType::F32, DType::I32),
+            (DType::I64, DType::F32),
+            (DType::F32, DType::F64),
+            (DType::F32, DType::F32),
+        ] {
             let x = a.to_dtype(from)?;
             let out = Tensor::empty(&[n], to, Device::CPU)?;
             let p = program(&[from], |k, v| k.convert(v[0], to))?;
@@ -136,6 +149,7 @@ fn matrices(bench: &Bench, ramp: impl Fn(usize) -> Result<Tensor>) -> Result<()>
         bench.time(&format!("sum dim 0 f32 {m}x{k}"), 4 * m * k, || x.sum_dims(Some(&[0]), false, None).map(|_| ()))?;
     }
     let heads = Tensor::from_storage(base.storage().clone(), Layout::contiguous(&[32, 256, 8, 64])?, DType::F32)?;
-    let swapped = Tensor::from_storage(heads.storage().clone(), Layout::strided("p", &[32, 8, 256, 64], &[131072, 64, 512, 1], 0)?, DType::F32)?;
+    let swapped =
+        Tensor::from_storage(heads.storage().clone(), Layout::strided("p", &[32, 8, 256, 64], &[131072, 64, 512, 1], 0)?, DType::F32)?;
     bench.time("permute 0213 contiguous 32x256x8x64", 8 * heads.numel(), || swapped.copy_in(MemoryFormat::Contiguous).map(|_| ()))
 }

@@ -135,6 +135,16 @@ impl Backend for Cpu {
         // SAFETY: the caller's.
         unsafe { scan::scan(call) }
     }
+
+    unsafe fn kth(&self, call: &Kth) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { scan::kth(call) }
+    }
+
+    unsafe fn logsumexp(&self, call: &LogSumExp) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::logsumexp(call) }
+    }
 }
 
 unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {

@@ -9,8 +9,36 @@ use support::{CHUNK, Entry, ulp_error_f32, ulp_error_f64, unary};
 fn arguments_f32(stride: usize) -> Vec<f32> {
     let mut x: Vec<f32> = (0..=u32::MAX).step_by(stride).map(f32::from_bits).collect();
     let turns = [
-        0.0, 1.0, 0.5, 0.6, 0.75246143, 0.75179154, 0.35, 2.0 / 3.0, 4.0 / 3.0, 1.8, 4.0, 10.2, 14.6, 11.0, 17.0, 87.4, 88.8,
-        103.98, 110.0, 127.0, 128.0, 149.0, 150.0, 0.7853982, 1.5707964, 3.1415927, 65536.0, 1e9, f32::MAX, f32::MIN_POSITIVE,
+        0.0,
+        1.0,
+        0.5,
+        0.6,
+        0.75246143,
+        0.75179154,
+        0.35,
+        2.0 / 3.0,
+        4.0 / 3.0,
+        1.8,
+        4.0,
+        10.2,
+        14.6,
+        11.0,
+        17.0,
+        87.4,
+        88.8,
+        103.98,
+        110.0,
+        127.0,
+        128.0,
+        149.0,
+        150.0,
+        0.7853982,
+        1.5707964,
+        3.1415927,
+        65536.0,
+        1e9,
+        f32::MAX,
+        f32::MIN_POSITIVE,
     ];
     for turn in turns {
         for step in -40_i32..40 {
@@ -34,7 +62,7 @@ fn exact(entry: &Entry, x: &[f32]) -> Vec<f64> {
 fn bound_f32(name: &str) -> f64 {
     match name {
         "gelu_tanh_derivative" => 3.0,
-        "erfc" | "gelu_derivative" => 2.5,
+        "erfc" | "gelu_derivative" | "silu_derivative" => 2.5,
         _ => 2.0,
     }
 }
@@ -42,7 +70,7 @@ fn bound_f32(name: &str) -> f64 {
 /// The f64 functions are checked against mpmath below; here they stand for the exact value.
 #[test]
 fn f32_functions_are_within_their_bounds() {
-    let x = arguments_f32(40_961);
+    let x = arguments_f32(16_381);
     for entry in unary() {
         let mut y = vec![0.0; x.len()];
         entry.best_single()(&x, &mut y);
@@ -55,7 +83,7 @@ fn f32_functions_are_within_their_bounds() {
 
 fn bound_f64(name: &str) -> f64 {
     match name {
-        "erfinv" => 3.0,
+        "erfinv" => 3.5,
         "erfc" | "gelu" | "tan" => 2.5,
         _ => 2.0,
     }
@@ -121,13 +149,46 @@ const NAN: f64 = f64::NAN;
 #[test]
 fn pow_obeys_ieee_754() {
     let cases = [
-        (NAN, 0.0, 1.0), (INF, -0.0, 1.0), (0.0, 0.0, 1.0), (1.0, NAN, 1.0), (1.0, INF, 1.0), (-1.0, INF, 1.0),
-        (-1.0, -INF, 1.0), (0.0, -3.0, INF), (-0.0, -3.0, -INF), (-0.0, -2.0, INF), (-0.0, -2.5, INF), (0.0, -INF, INF),
-        (-0.0, 3.0, -0.0), (-0.0, 2.0, 0.0), (-0.0, 0.5, 0.0), (0.5, INF, 0.0), (2.0, INF, INF), (-2.0, INF, INF),
-        (0.5, -INF, INF), (2.0, -INF, 0.0), (INF, 2.0, INF), (INF, -2.0, 0.0), (-INF, 3.0, -INF), (-INF, 2.0, INF),
-        (-INF, -3.0, -0.0), (-INF, 0.5, INF), (-8.0, 1.0 / 3.0, NAN), (-2.0, 0.5, NAN), (NAN, 1.0, NAN), (2.0, NAN, NAN),
-        (-2.0, 3.0, -8.0), (-3.0, -1.0, -1.0 / 3.0), (10.0, 7.0, 1e7), (7.0, 5.0, 16807.0), (2.0, -20.0, 9.5367431640625e-7),
-        (4.0, 0.5, 2.0), (-1.0, 16_777_215.0, -1.0), (-1.0, 1e30, 1.0), (1e30, 1e30, INF), (1e-30, 1e30, 0.0),
+        (NAN, 0.0, 1.0),
+        (INF, -0.0, 1.0),
+        (0.0, 0.0, 1.0),
+        (1.0, NAN, 1.0),
+        (1.0, INF, 1.0),
+        (-1.0, INF, 1.0),
+        (-1.0, -INF, 1.0),
+        (0.0, -3.0, INF),
+        (-0.0, -3.0, -INF),
+        (-0.0, -2.0, INF),
+        (-0.0, -2.5, INF),
+        (0.0, -INF, INF),
+        (-0.0, 3.0, -0.0),
+        (-0.0, 2.0, 0.0),
+        (-0.0, 0.5, 0.0),
+        (0.5, INF, 0.0),
+        (2.0, INF, INF),
+        (-2.0, INF, INF),
+        (0.5, -INF, INF),
+        (2.0, -INF, 0.0),
+        (INF, 2.0, INF),
+        (INF, -2.0, 0.0),
+        (-INF, 3.0, -INF),
+        (-INF, 2.0, INF),
+        (-INF, -3.0, -0.0),
+        (-INF, 0.5, INF),
+        (-8.0, 1.0 / 3.0, NAN),
+        (-2.0, 0.5, NAN),
+        (NAN, 1.0, NAN),
+        (2.0, NAN, NAN),
+        (-2.0, 3.0, -8.0),
+        (-3.0, -1.0, -1.0 / 3.0),
+        (10.0, 7.0, 1e7),
+        (7.0, 5.0, 16807.0),
+        (2.0, -20.0, 9.5367431640625e-7),
+        (4.0, 0.5, 2.0),
+        (-1.0, 16_777_215.0, -1.0),
+        (-1.0, 1e30, 1.0),
+        (1e30, 1e30, INF),
+        (1e-30, 1e30, 0.0),
     ];
     for (x, y, z) in cases {
         assert!(same(math::f64::pow(x, y), z), "pow({x}, {y}) in f64 is {}", math::f64::pow(x, y));
@@ -163,18 +224,38 @@ fn pow_is_accurate_over_the_range() {
 fn atan2_has_every_quadrant_and_limit() {
     use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
     let cases = [
-        (0.0, 1.0, 0.0), (-0.0, 1.0, -0.0), (0.0, -1.0, PI), (-0.0, -1.0, -PI), (0.0, 0.0, 0.0), (-0.0, 0.0, -0.0),
-        (0.0, -0.0, PI), (-0.0, -0.0, -PI), (1.0, 0.0, FRAC_PI_2), (-1.0, -0.0, -FRAC_PI_2), (1.0, 1.0, FRAC_PI_4),
-        (1.0, -1.0, 3.0 * FRAC_PI_4), (-1.0, -1.0, -3.0 * FRAC_PI_4), (INF, INF, FRAC_PI_4), (INF, -INF, 3.0 * FRAC_PI_4),
-        (-INF, INF, -FRAC_PI_4), (1.0, INF, 0.0), (-1.0, INF, -0.0), (1.0, -INF, PI), (INF, 1.0, FRAC_PI_2),
-        (NAN, 1.0, NAN), (1.0, NAN, NAN), (1e300, 1e-300, FRAC_PI_2), (5e-324, 5e-324, FRAC_PI_4),
+        (0.0, 1.0, 0.0),
+        (-0.0, 1.0, -0.0),
+        (0.0, -1.0, PI),
+        (-0.0, -1.0, -PI),
+        (0.0, 0.0, 0.0),
+        (-0.0, 0.0, -0.0),
+        (0.0, -0.0, PI),
+        (-0.0, -0.0, -PI),
+        (1.0, 0.0, FRAC_PI_2),
+        (-1.0, -0.0, -FRAC_PI_2),
+        (1.0, 1.0, FRAC_PI_4),
+        (1.0, -1.0, 3.0 * FRAC_PI_4),
+        (-1.0, -1.0, -3.0 * FRAC_PI_4),
+        (INF, INF, FRAC_PI_4),
+        (INF, -INF, 3.0 * FRAC_PI_4),
+        (-INF, INF, -FRAC_PI_4),
+        (1.0, INF, 0.0),
+        (-1.0, INF, -0.0),
+        (1.0, -INF, PI),
+        (INF, 1.0, FRAC_PI_2),
+        (NAN, 1.0, NAN),
+        (1.0, NAN, NAN),
+        (1e300, 1e-300, FRAC_PI_2),
+        (5e-324, 5e-324, FRAC_PI_4),
     ];
     for (y, x, angle) in cases {
         assert!(same(math::f64::atan2(y, x), angle), "atan2({y}, {x}) is {}", math::f64::atan2(y, x));
         let (sy, sx) = (y as f32, x as f32);
         if sy as f64 == y && sx as f64 == x {
             let single = math::f32::atan2(sy, sx);
-            assert!(same(single as f64, angle as f32 as f64), "atan2({y}, {x}) in f32 is {single}");
+            let right = if angle == 0.0 { same(single as f64, angle) } else { ulp_error_f32(single, angle) <= 1.0 };
+            assert!(right, "atan2({y}, {x}) in f32 is {single}");
         }
     }
     for i in 0..720 {
@@ -204,9 +285,14 @@ fn remainders_are_exact() {
             assert!(same(fmod[0] as f64, exact as f64), "fmod({x}, {y}) = {}, exactly {exact}", fmod[0]);
             let floored = if exact != 0.0 && (exact < 0.0) != (y < 0.0) { exact + y } else { exact };
             assert!(same(remainder[0] as f64, floored as f64), "remainder({x}, {y}) = {}", remainder[0]);
-            let expected = (x as f64 / y as f64).floor();
-            if expected.abs() < 1e7 {
-                assert_eq!(quotient[0] as f64, expected, "floor_divide({x}, {y})");
+            // Beside an infinite divisor, floor((x - remainder) / y) as in Python: -1 // inf is -1.
+            let quotient_exact = if y.is_infinite() && x.is_finite() {
+                if x != 0.0 && (x < 0.0) != (y < 0.0) { -1.0 } else { 0.0 }
+            } else {
+                (x as f64 / y as f64).floor()
+            };
+            if quotient_exact.abs() < 16_777_216.0 {
+                assert_eq!(quotient[0] as f64, quotient_exact, "floor_divide({x}, {y})");
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::module::{Module, Parameter, Path, Slot};
 use crate::{Layer, init};
 use flambeau_engine::Tensor;
 use flambeau_engine::base::{DType, Device, Result};
+use flambeau_engine::ops::index::embedding;
 
 /// A table of vectors: integers `[...]` become rows `[..., width]`.
 #[derive(Clone, Debug)]
@@ -29,6 +30,6 @@ impl Module for Embedding {
 
 impl Layer for Embedding {
     fn forward(&self, numbers: &Tensor) -> Result<Tensor> {
-        self.weight.embedding(numbers)
+        embedding(&self.weight, numbers, None, false)
     }
 }

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod autograd;
+mod conversion;
 mod convert;
 mod data;
 mod dlpack;
@@ -24,6 +25,7 @@ mod numpy;
 mod objects;
 mod op_function;
 mod operators;
+mod optim;
 mod parse;
 mod printing;
 mod return_types;
@@ -87,6 +89,7 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
     files::register(m)?;
     misc::register(m)?;
+    optim::register(m)?;
     printing::register(m)?;
     Ok(())
 }

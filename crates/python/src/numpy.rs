@@ -1,6 +1,7 @@
 //! Arrays on the memory of tensors and tensors on the memory of arrays, by NumPy's array interface.
 
 use crate::error::*;
+use crate::front::Held;
 use crate::tensor_type::*;
 use flambeau_base::{DType, Device, Layout};
 use flambeau_engine::{Storage, Tensor};
@@ -53,7 +54,7 @@ pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
 }
 
 /// What keeps an array alive for a storage.
-struct Owner(#[allow(dead_code, reason = "kept for its drop")] Py<PyAny>);
+struct Owner(#[allow(dead_code, reason = "kept for its drop")] Held);
 
 /// A tensor on the memory of an array, or with a copy of its values.
 ///
@@ -104,7 +105,7 @@ fn on_memory(array: &Bound<'_, PyAny>, dtype: DType) -> Ret<Tensor> {
     let steps: Vec<isize> = strides.iter().map(|s| s / dtype.size() as isize).collect();
     let layout = Layout::strided("from_numpy", &shape, &steps, 0)?;
     let nbytes = if layout.numel() == 0 { 0 } else { layout.end() * dtype.size() };
-    let owner = Box::new(Owner(array.clone().unbind()));
+    let owner = Box::new(Owner(Held::new(array)));
     // SAFETY: the array's memory reaches as far as its shape and strides say, stays as long as the array,
     // and read-only memory is said to be so.
     let storage = unsafe { Storage::borrow(Device::CPU, address as *mut u8, nbytes, read_only, owner) };

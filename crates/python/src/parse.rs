@@ -27,8 +27,8 @@ pub struct Form {
     max_positional: usize,
     /// The parameter that takes all further positional integers: `x.view(2, 3)`.
     spread: Option<usize>,
-    /// Whether numbers may stand for tensors.
-    numbers: bool,
+    /// By parameter: whether a number may stand for a tensor.
+    numbers: SmallVec<[bool; 8]>,
     /// Whether it makes tensors of nothing, and so takes `layout` and `pin_memory`.
     factory: bool,
     fresh: bool,
@@ -115,50 +115,6 @@ pub enum Misfit {
     Out(Ptr),
 }
 
-fn default_value(p: &Param) -> Option<Value> {
-    let text = match p.default {
-        None => return p.optional.then_some(Value::None),
-        Some(text) => text,
-    };
-    if text == "None" {
-        return Some(Value::None);
-    }
-    let list = || text.trim_matches(['[', ']', '(', ')']).split(',').map(str::trim).filter(|s| !s.is_empty());
-    let number = |s: &str| match s {
-        "True" => Scalar::Bool(true),
-        "False" => Scalar::Bool(false),
-        s => s.parse::<i64>().map(Scalar::Int).unwrap_or_else(|_| Scalar::Float(s.parse().unwrap_or(f64::NAN))),
-    };
-    Some(match p.kind {
-        Kind::Bool => Value::Bool(text == "True"),
-        Kind::Int => Value::Int(match text {
-            "Mean" => 1,
-            "Sum" => 2,
-            text => text.parse().unwrap_or(0),
-        }),
-        Kind::Float => Value::Float(text.parse().unwrap_or(f64::NAN)),
-        Kind::Scalar | Kind::Tensor => Value::Scalar(number(text)),
-        Kind::Ints => {
-            let given: SmallVec<[i64; 6]> = list().filter_map(|s| s.parse().ok()).collect();
-            let single = !text.starts_with(['[', '(']);
-            Value::Ints(if single && given.len() == 1 { SmallVec::from_elem(given[0], p.size.unwrap_or(1)) } else { given })
-        }
-        Kind::Floats => Value::Floats(list().filter_map(|s| s.parse().ok()).collect()),
-        Kind::Scalars => Value::Scalars(list().map(number).collect()),
-        Kind::Tensors => Value::Tensors(Vec::new()),
-        Kind::Str => Value::Str(text.trim_matches(['"', '\'']).to_owned()),
-        Kind::DType => text.parse().map_or(Value::None, Value::DType),
-        Kind::Device => text.parse().map_or(Value::None, Value::Device),
-        Kind::MemoryFormat => Value::MemoryFormat(match text.rsplit('.').next() {
-            Some("preserve_format") => MemoryFormat::Preserve,
-            Some("channels_last") => MemoryFormat::ChannelsLast,
-            Some("channels_last_3d") => MemoryFormat::ChannelsLast3d,
-            _ => MemoryFormat::Contiguous,
-        }),
-        Kind::Layout | Kind::Generator => Value::None,
-    })
-}
-
 /// Other names of a parameter: PyTorch's in functions, and NumPy's.
 fn is_alias(param: &str, given: &str) -> bool {
     match param {
@@ -177,7 +133,7 @@ impl Form {
     pub fn new(row: &'static Row) -> Form {
         let params = row.params();
         let positional: Vec<usize> = (0..params.len()).filter(|&i| !params[i].keyword_only).collect();
-        let defaults: Vec<Option<Value>> = params.iter().map(default_value).collect();
+        let defaults: Vec<Option<Value>> = params.iter().map(Param::default_value).collect();
         let tensors = params.iter().filter(|p| p.kind == Kind::Tensor).count();
         let is_self = |p: &Param| p.name == "self" && p.kind == Kind::Tensor;
         let after_self: Vec<usize> = positional.iter().copied().filter(|&i| !(i == 0 && is_self(&params[0]))).collect();
@@ -193,7 +149,7 @@ impl Form {
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: matches!(row.call, Call::Pointwise(_) | Call::Choose(_)) && tensors > 1,
+            numbers: params.iter().map(|p| p.name == "value" || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()
                 && !params.iter().any(|p| p.written)
@@ -235,7 +191,7 @@ impl Form {
         if given.named() == 0 && spread_count == 0 {
             // The common form: what was given, then defaults.
             for (i, &obj) in given.all.iter().enumerate() {
-                match convert(py, &self.params[i], self.numbers, obj)? {
+                match convert(py, &self.params[i], self.numbers[i], obj)? {
                     Some(c) => parsed.push(i, c),
                     None => return Ok(Err(Misfit::Type(i, Some(i), obj))),
                 }
@@ -268,7 +224,7 @@ impl Form {
                 }
                 continue;
             }
-            match convert(py, &self.params[i], self.numbers, places[i])? {
+            match convert(py, &self.params[i], self.numbers[i], places[i])? {
                 Some(c) => parsed.push(i, c),
                 None => return Ok(Err(Misfit::Type(i, (i < positional).then_some(i), places[i]))),
             }

@@ -121,7 +121,7 @@ unsafe extern "C" fn new(class: *mut ffi::PyTypeObject, args: Ptr, _: Ptr) -> Pt
                 // SAFETY: an object.
                 let index = unsafe { ffi::PyNumber_Index(item.as_ptr()) };
                 if index.is_null() {
-                    PyErr::take(py);
+                    clear_error(py);
                     return Err(type_error(format!(
                         "torch.Size() takes an iterable of 'int' (item {} is '{}')",
                         sizes.len(),

@@ -11,6 +11,7 @@ pub mod iterate;
 pub mod kernels;
 pub mod plan;
 pub mod run;
+mod small;
 pub mod step;
 
 use flambeau_base::{Error, Result, Scalar};
@@ -66,6 +67,10 @@ pub unsafe fn pointwise(program: &Program, params: &[Scalar], sizes: &[usize], o
     let plan = prepared(program)?;
     if sizes.contains(&0) {
         return Ok(());
+    }
+    // SAFETY: the caller's.
+    if let Some(failed) = unsafe { small::run(plan, params, sizes, outputs, inputs) } {
+        return run::outcome(failed);
     }
     // SAFETY: the caller's.
     unsafe { Call::new(plan, params, sizes, outputs, inputs).run() }

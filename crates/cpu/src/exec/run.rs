@@ -1,9 +1,10 @@
 //! Running a plan over memory, tile by tile.
 
 use super::blocks::{self, Blocks};
-use super::gather::{self, by_size};
+use super::gather;
 use super::iterate::{Cursor, Space};
-use super::plan::Plan;
+use super::plan::{Inst, Plan};
+use super::small::fill;
 use super::step::Class;
 use crate::{alloc, pool};
 use flambeau_base::{DType, Error, Result, Scalar};
@@ -18,8 +19,9 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 const TILE_BYTES: usize = 24 << 10;
 /// Rows shorter than this share a tile.
 const SHORT_ROW: usize = 256;
-/// Elements that are worth another thread.
+/// Elements that are worth another thread, of one simple step and of long programs.
 const GRAIN: usize = 32 << 10;
+const LONG_GRAIN: usize = 4 << 10;
 
 /// One operand of a call: outputs come first.
 struct Arg {
@@ -82,8 +84,9 @@ impl<'a> Call<'a> {
         let args: SmallVec<[Arg; 4]> = outs.chain(ins).collect();
         let shapes: SmallVec<[(&[isize], usize); 4]> = outputs.iter().chain(inputs).map(|o| (o.strides, o.dtype.size())).collect();
         let space = Space::new(sizes, &shapes);
-        let elements = if plan.moves { 16 << 10 } else { 4 << 10 } / args.iter().map(|a| a.size).max().unwrap_or(1);
-        let blocks = Blocks::of(&space, args.iter().map(|a| a.size), elements.max(1 << 10));
+        let bytes = if plan.moves { 16 << 10 } else { 4 << 10 };
+        let elements = bytes / args.iter().map(|a| a.size).max().unwrap_or(1);
+        let blocks = Blocks::of(&space, args.iter().map(|a| a.size), elements.max(512));
         let across = space.sizes.len() > 1 && space.inner() < SHORT_ROW;
         Call::over(plan, params, space, args, across, blocks)
     }
@@ -132,12 +135,13 @@ impl<'a> Call<'a> {
     /// NOTE [kernel contract] of the engine.
     pub unsafe fn run(&self) -> Result<()> {
         let failed = AtomicU8::new(0);
+        let grain = (2 * GRAIN / self.plan.cost.max(2)).max(LONG_GRAIN);
         match &self.blocks {
-            Some(blocks) => pool::parallel_for(blocks.count(&self.space), GRAIN.div_ceil(blocks.elements()), &|range| {
+            Some(blocks) => pool::parallel_for(blocks.count(&self.space), grain.div_ceil(blocks.elements()), &|range| {
                 // SAFETY: the caller's; ranges are parts of the space.
                 failed.fetch_or(unsafe { self.run_blocks(blocks, range) }, Relaxed);
             }),
-            None => pool::parallel_for(self.space.numel, GRAIN, &|range| {
+            None => pool::parallel_for(self.space.numel, grain, &|range| {
                 // SAFETY: as above.
                 failed.fetch_or(unsafe { self.run_range(range) }, Relaxed);
             }),
@@ -192,7 +196,7 @@ impl<'a> Call<'a> {
                 if self.plan.moves {
                     worker.transfer(&cursor, at, n);
                 } else {
-                    failure |= worker.eval(&cursor, at, n);
+                    failure |= worker.eval_at(&cursor, at, n);
                     worker.put(&cursor, n);
                 }
                 at += n;
@@ -258,11 +262,26 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs the steps on `n` elements from a place on, which has `at` elements before it. Tells what failed.
+    /// Runs the steps on the `n` elements that have `at` elements before them. Tells what failed.
     ///
     /// # Safety
     /// The elements are inside the call's space, in one row unless the call's tiles span rows; not more than a tile.
-    pub unsafe fn eval(&mut self, cursor: &Cursor, at: usize, n: usize) -> u8 {
+    pub unsafe fn eval(&mut self, at: usize, n: usize) -> u8 {
+        let call = self.call;
+        let linear = call.across || call.space.sizes.len() == 1;
+        if linear && call.access.iter().all(|a| *a != Access::Buffer) {
+            for (k, arg) in call.args.iter().enumerate().filter(|(k, _)| call.access[*k] == Access::Direct) {
+                self.slots[arg.slot] = arg.ptr.wrapping_offset(self.shifts[k] + (at * arg.size) as isize);
+            }
+            // SAFETY: the slots hold the tile.
+            return unsafe { self.execute(n) };
+        }
+        // SAFETY: the caller's.
+        unsafe { self.eval_at(&Cursor::at(&call.space, at), at, n) }
+    }
+
+    /// [`Worker::eval`], where the place of the first element is known.
+    unsafe fn eval_at(&mut self, cursor: &Cursor, at: usize, n: usize) -> u8 {
         let call = self.call;
         for (k, arg) in call.args.iter().enumerate() {
             let base = arg.ptr.wrapping_offset(self.shifts[k]);
@@ -281,18 +300,8 @@ impl<'a> Worker<'a> {
 
     /// Runs the steps on the first `n` elements that the slots point to.
     unsafe fn execute(&mut self, n: usize) -> u8 {
-        let mut failure = 0;
-        for inst in &self.call.plan.code {
-            let out = self.slots[inst.out as usize];
-            // SAFETY: slots point to `n` elements of the dtypes for which the plan chose the step; the processor has its instructions.
-            unsafe {
-                (inst.f)(out, inst.args.map(|a| self.slots[a as usize].cast_const()), n);
-                if inst.check && std::slice::from_raw_parts(out, n).iter().any(|&z| z != 0) {
-                    failure |= ZERO_DIVISOR;
-                }
-            }
-        }
-        failure
+        // SAFETY: the caller's.
+        unsafe { execute(&self.call.plan.code, &self.slots, n) }
     }
 
     /// Moves a tile of the one input to the one output.
@@ -321,11 +330,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The iteration space.
-    pub fn space(&self) -> &'a Space {
-        &self.call.space
-    }
-
     /// Where result `i` of the last tile is, in plans that keep their results.
     pub fn result(&self, i: usize) -> *const u8 {
         self.slots[self.call.plan.results[i] as usize]
@@ -340,6 +344,25 @@ impl<'a> Worker<'a> {
             }
         }
     }
+}
+
+/// Runs steps on the first `n` elements that the slots point to. Tells what failed.
+///
+/// # Safety
+/// The slots that the steps name point to `n` elements of the dtypes and classes for which the steps were chosen.
+pub unsafe fn execute(code: &[Inst], slots: &[*mut u8], n: usize) -> u8 {
+    let mut failure = 0;
+    for inst in code {
+        let out = slots[inst.out as usize];
+        // SAFETY: the caller's; the processor has the steps' instructions.
+        unsafe {
+            (inst.f)(out, inst.args.map(|a| slots[a as usize].cast_const()), n);
+            if inst.check && std::slice::from_raw_parts(out, n).iter().any(|&z| z != 0) {
+                failure |= ZERO_DIVISOR;
+            }
+        }
+    }
+    failure
 }
 
 fn access(space: &Space, k: usize, arg: &Arg, across: bool, blocks: bool) -> Access {
@@ -378,14 +401,8 @@ impl Drop for Scratch {
 /// Fills a register with a constant as its class holds it: narrow floats are not rounded.
 unsafe fn fill_constant(to: *mut u8, constant: &Constant, params: &[Scalar], n: usize) {
     let bytes = constant_bytes(constant.dtype(), constant.value(params));
-    let size = Class::of(constant.dtype()).size();
-    // SAFETY: the caller's; the bytes hold an element of this size, aligned for any.
-    unsafe {
-        by_size!(size, T => {
-            let x = *bytes.as_ptr().cast::<T>();
-            std::slice::from_raw_parts_mut(to.cast::<T>(), n).fill(x);
-        });
-    }
+    // SAFETY: the caller's; the bytes hold an element of this size.
+    unsafe { fill(to, bytes.as_ptr().cast(), Class::of(constant.dtype()).size(), n) }
 }
 
 /// A number as a register of the dtype's class holds it.
@@ -394,6 +411,7 @@ pub fn constant_bytes(dtype: DType, value: Scalar) -> [u64; 2] {
     match Class::of(dtype) {
         Class::Bool => [value.to_bool() as u64, 0],
         Class::U64 => [if let Scalar::Float(x) = value { x as u64 } else { value.to_i64() as u64 }, 0],
+        Class::I32 => [wrap(dtype, value.to_i64()) as u32 as u64, 0],
         Class::I64 => [wrap(dtype, value.to_i64()) as u64, 0],
         Class::F32 => [(value.to_f64() as f32).to_bits() as u64, 0],
         Class::F64 => [value.to_f64().to_bits(), 0],

@@ -13,12 +13,12 @@ mod outer;
 mod shape;
 
 use crate::exec::kernels;
+use crate::exec::plan::Plan;
 use crate::exec::run::{Call, Scratch};
 use crate::exec::step::Class;
 use crate::exec::{prepared, prepared_for_results, prepared_for_truths};
 use flambeau_base::{DType, DeviceKind, Result};
 use flambeau_engine::backend::{Combine, Operand, Reduce, lacking};
-use crate::exec::plan::Plan;
 use fold::{Columns, Folder};
 use shape::Split;
 use smallvec::{SmallVec, smallvec};
@@ -111,6 +111,12 @@ impl Job<'_> {
                 inner::Inner::new(self, reduced).run()
             }
         }
+    }
+
+    /// The input whose elements are folded as they lie in memory, if the program does nothing to them.
+    fn direct(&self) -> Option<usize> {
+        let source = self.plan.results[0] as usize;
+        (self.plan.code.is_empty() && source < self.inputs()).then_some(source)
     }
 
     /// Number of inputs.

@@ -24,6 +24,11 @@ def gelu_tanh_derivative(x):
     return s + x * s * s * z * 2 * ROOT * (1 + 3 * mp.mpf("0.044715") * x * x)
 
 
+def silu_derivative(x):
+    s = 1 / (1 + mp.exp(-x))
+    return s * (1 + x * (1 - s))
+
+
 FUNCTIONS = {
     "exp": (mp.exp, "wide"),
     "exp2": (lambda x: mp.mpf(2) ** x, "wide"),
@@ -34,6 +39,7 @@ FUNCTIONS = {
     "log1p": (lambda x: mp.log1p(x), "above_minus_one"),
     "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), "wide"),
     "silu": (lambda x: x / (1 + mp.exp(-x)), "wide"),
+    "silu_derivative": (silu_derivative, "wide"),
     "softplus": (lambda x: mp.log1p(mp.exp(x)), "wide"),
     "logsigmoid": (lambda x: -mp.log1p(mp.exp(-x)), "wide"),
     "sin": (mp.sin, "angle"),
@@ -95,7 +101,7 @@ def main():
         for i in range(points):
             x = point(kind, i, rng)
             # Subtractions inside the formulas lose as many bits as the argument has zeros; angles need their exponent.
-            mp.mp.prec = 1300 if kind == "angle" else 3000 if kind in ("any", "above_one") else 400
+            mp.mp.prec = 1300 if kind == "angle" else 3000 if kind in ("any", "above_one", "wide") else 400
             exact = function(mp.mpf(x))
             y = float(exact)
             if y in (float("inf"), float("-inf")):

@@ -80,19 +80,29 @@ macro_rules! entry {
     ($name:ident) => {
         Entry {
             name: stringify!($name),
-            single: loops!(f32, x, out, for i in 0..CHUNK { out[i] = math::f32::$name(x[i]) }),
-            double: loops!(f64, x, out, for i in 0..CHUNK { out[i] = math::f64::$name(x[i]) }),
+            single: loops!(
+                f32,
+                x,
+                out,
+                for i in 0..CHUNK {
+                    out[i] = math::f32::$name(x[i])
+                }
+            ),
+            double: loops!(
+                f64,
+                x,
+                out,
+                for i in 0..CHUNK {
+                    out[i] = math::f64::$name(x[i])
+                }
+            ),
         }
     };
     ($name:ident, $rare:ident) => {
         Entry {
             name: stringify!($name),
-            single: loops!(f32, x, out, math::map_rare(
-                x, &mut out, math::f32::$name, math::f32::trig_is_rare, math::f32::$rare
-            )),
-            double: loops!(f64, x, out, math::map_rare(
-                x, &mut out, math::f64::$name, math::f64::trig_is_rare, math::f64::$rare
-            )),
+            single: loops!(f32, x, out, math::map_rare(x, &mut out, math::f32::$name, math::f32::trig_is_rare, math::f32::$rare)),
+            double: loops!(f64, x, out, math::map_rare(x, &mut out, math::f64::$name, math::f64::trig_is_rare, math::f64::$rare)),
         }
     };
 }
@@ -100,13 +110,37 @@ macro_rules! entry {
 /// Every function of one argument.
 pub fn unary() -> Vec<Entry> {
     vec![
-        entry!(exp), entry!(exp2), entry!(expm1), entry!(log), entry!(log2), entry!(log10), entry!(log1p),
-        entry!(sigmoid), entry!(silu), entry!(softplus), entry!(logsigmoid),
-        entry!(sin, sin_rare), entry!(cos, cos_rare), entry!(tan, tan_rare),
-        entry!(asin), entry!(acos), entry!(atan),
-        entry!(sinh), entry!(cosh), entry!(tanh), entry!(asinh), entry!(acosh), entry!(atanh),
-        entry!(erf), entry!(erfc), entry!(erfinv),
-        entry!(gelu), entry!(gelu_derivative), entry!(gelu_tanh), entry!(gelu_tanh_derivative),
+        entry!(exp),
+        entry!(exp2),
+        entry!(expm1),
+        entry!(log),
+        entry!(log2),
+        entry!(log10),
+        entry!(log1p),
+        entry!(sigmoid),
+        entry!(silu),
+        entry!(silu_derivative),
+        entry!(softplus),
+        entry!(logsigmoid),
+        entry!(sin, sin_rare),
+        entry!(cos, cos_rare),
+        entry!(tan, tan_rare),
+        entry!(asin),
+        entry!(acos),
+        entry!(atan),
+        entry!(sinh),
+        entry!(cosh),
+        entry!(tanh),
+        entry!(asinh),
+        entry!(acosh),
+        entry!(atanh),
+        entry!(erf),
+        entry!(erfc),
+        entry!(erfinv),
+        entry!(gelu),
+        entry!(gelu_derivative),
+        entry!(gelu_tanh),
+        entry!(gelu_tanh_derivative),
         entry!(rsqrt),
     ]
 }

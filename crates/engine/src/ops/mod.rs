@@ -1,6 +1,7 @@
 //! Operations: primitives by family, composites, and the table that names all of them.
 
 pub(crate) mod create;
+mod defaults;
 pub mod index;
 pub mod join;
 pub mod matmul;

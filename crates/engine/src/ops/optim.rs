@@ -256,5 +256,5 @@ pub fn total_norm(tensors: &[&Tensor], order: f64) -> Result<Tensor> {
     let Some(first) = tensors.first() else { return Tensor::full(&[], 0.0, flambeau_base::default_dtype(), flambeau_base::Device::CPU) };
     let norms = tensors.iter().map(|t| t.vector_norm(order, None, false, None)?.item()).collect::<Result<Vec<_>>>()?;
     let values: Vec<f64> = norms.iter().map(|s| s.to_f64()).collect();
-    Tensor::from_slice(&values, &[values.len()])?.vector_norm(order, None, false, Some(first.dtype()))
+    Tensor::from_slice(&values, &[values.len()])?.vector_norm(order, None, false, None)?.to_dtype(first.dtype())
 }

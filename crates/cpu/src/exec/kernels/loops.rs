@@ -8,6 +8,16 @@ use super::super::step::Args;
 /// Elements to a block: two vectors of 16 `f32`.
 pub const BLOCK: usize = 32;
 
+/// Keeps LLVM from vectorising over blocks, with gathers, where it has unrolled the loop over a block's elements.
+#[inline(always)]
+fn one_block_at_a_time() {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: no instruction.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags))
+    }
+}
+
 /// A function of one argument, on a block.
 pub trait Unary {
     /// The argument's type.
@@ -28,15 +38,30 @@ pub trait Binary {
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
 }
 
+/// Copies fewer than [`BLOCK`] elements: pieces of fixed lengths, which need no call.
+#[inline(always)]
+unsafe fn copy_few<T: Copy>(to: *mut T, from: *const T, n: usize) {
+    let mut at = 0;
+    macro_rules! piece {
+        ($($length:literal)*) => {$(
+            if n & $length != 0 {
+                // SAFETY: the pieces of the binary digits of `n` are together its `n` elements, which the caller promises.
+                unsafe { to.add(at).cast::<[T; $length]>().write_unaligned(from.add(at).cast::<[T; $length]>().read_unaligned()) };
+                at += $length;
+            }
+        )*};
+    }
+    piece!(16 8 4 2 1);
+    debug_assert_eq!(at, n);
+}
+
 /// The elements from `at` on, as a block; those past `n` repeat the first.
 #[inline(always)]
 unsafe fn partial<T: Copy>(from: *const T, at: usize, n: usize) -> [T; BLOCK] {
-    // SAFETY: `at < n`, and `n` elements are readable, as the callers promise.
+    // SAFETY: `at < n < at + BLOCK`, and `n` elements are readable, as the callers promise.
     unsafe {
         let mut block = [*from.add(at); BLOCK];
-        for (i, x) in block.iter_mut().enumerate().take(n - at) {
-            *x = *from.add(at + i);
-        }
+        copy_few(block.as_mut_ptr(), from.add(at), n - at);
         block
     }
 }
@@ -44,8 +69,8 @@ unsafe fn partial<T: Copy>(from: *const T, at: usize, n: usize) -> [T; BLOCK] {
 /// Writes the first `n - at` elements of a block.
 #[inline(always)]
 unsafe fn put_partial<T: Copy>(to: *mut T, at: usize, n: usize, block: &[T; BLOCK]) {
-    // SAFETY: `at < n <= at + BLOCK`, and `n` elements are writable, as the callers promise.
-    unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), to.add(at), n - at) }
+    // SAFETY: `at < n < at + BLOCK`, and `n` elements are writable, as the callers promise.
+    unsafe { copy_few(to.add(at), block.as_ptr(), n - at) }
 }
 
 /// Runs a unary function over `n` elements.
@@ -59,6 +84,7 @@ pub unsafe fn unary<F: Unary>(out: *mut u8, args: Args, n: usize) {
     // SAFETY: all of `at..at + BLOCK` or `at..n` is inside the operands; a block is read before it is written.
     unsafe {
         while at + BLOCK <= n {
+            one_block_at_a_time();
             // Fresh in each round, so that it lives in registers.
             let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&a.add(at).cast::<[F::A; BLOCK]>().read_unaligned(), &mut block);
@@ -84,6 +110,7 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
     // SAFETY: as in `unary`.
     unsafe {
         while at + BLOCK <= n {
+            one_block_at_a_time();
             // Fresh in each round, so that it lives in registers.
             let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
@@ -111,6 +138,7 @@ pub unsafe fn select<T: Copy>(out: *mut u8, args: Args, n: usize) {
     // SAFETY: as in `unary`.
     unsafe {
         while at + BLOCK <= n {
+            one_block_at_a_time();
             let c = c.add(at).cast::<[u8; BLOCK]>().read_unaligned();
             let x = a.add(at).cast::<[T; BLOCK]>().read_unaligned();
             let mut y = b.add(at).cast::<[T; BLOCK]>().read_unaligned();

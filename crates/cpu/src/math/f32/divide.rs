@@ -10,23 +10,27 @@ use super::fma;
 #[inline(always)]
 pub fn division_is_rare(x: f32, y: f32) -> bool {
     let (a, b) = (x.abs(), y.abs());
-    (a / b >= 8_388_608.0) & (b > 0.0) & (a < f32::INFINITY)
+    (a / b >= 16_777_216.0) & (b > 0.0) & (a < f32::INFINITY)
 }
 
 /// x - trunc(x / y) y, exactly; the sign is that of `x`. NaN for infinite `x` or `y` = 0.
 #[inline(always)]
 pub fn fmod(x: f32, y: f32) -> f32 {
+    divide(x, y).1.copysign(x)
+}
+
+/// trunc(|x| / |y|) and the remainder, both exact and not negative.
+#[inline(always)]
+fn divide(x: f32, y: f32) -> (f32, f32) {
     let (a, b) = (x.abs(), y.abs());
     let q = (a / b).trunc();
     let r = fma(-q, b, a);
     // The rounded quotient may be the next integer, never the one before.
-    let r = if r < 0.0 { r + b } else { r };
-    let r = if (b == f32::INFINITY) & (a < f32::INFINITY) {
-        a
-    } else {
-        r
-    };
-    r.copysign(x)
+    let over = r < 0.0;
+    let q = if over { q - 1.0 } else { q };
+    let r = if over { r + b } else { r };
+    let r = if (b == f32::INFINITY) & (a < f32::INFINITY) { a } else { r };
+    (q, r)
 }
 
 /// x - floor(x / y) y: the sign is that of `y`, as in Python.
@@ -35,10 +39,18 @@ pub fn remainder(x: f32, y: f32) -> f32 {
     floor_remainder(fmod(x, y), y)
 }
 
-/// floor(x / y), consistent with [`remainder`]; x / 0 is an infinity or NaN.
+/// floor(x / y), exact, and consistent with [`remainder`]; x / 0 is an infinity or NaN.
 #[inline(always)]
 pub fn floor_divide(x: f32, y: f32) -> f32 {
-    floor_quotient(x, y, fmod(x, y))
+    let (q, r) = divide(x, y);
+    let opposite = (x < 0.0) != (y < 0.0);
+    // Below zero the floor is one further, unless the division comes out even.
+    let q = if opposite & (r != 0.0) { q + 1.0 } else { q };
+    let q = if opposite { -q } else { q };
+    let q = if r.is_nan() { r } else { q };
+    let sign = x / y;
+    let q = if q == 0.0 { q.copysign(sign) } else { q };
+    if y == 0.0 { sign } else { q }
 }
 
 /// [`fmod`] for any quotient, one at a time.
@@ -56,34 +68,12 @@ pub fn remainder_rare(x: f32, y: f32) -> f32 {
 /// [`floor_divide`] for any quotient, one at a time.
 #[cold]
 pub fn floor_divide_rare(x: f32, y: f32) -> f32 {
-    floor_quotient(x, y, x % y)
+    // So large a quotient is an integer as it is.
+    x / y
 }
 
 /// From the remainder of truncated division to that of floor division.
 #[inline(always)]
 fn floor_remainder(m: f32, y: f32) -> f32 {
-    if (m != 0.0) & ((m < 0.0) != (y < 0.0)) {
-        m + y
-    } else {
-        m
-    }
-}
-
-/// floor(x / y) from m = fmod(x, y): (x - m) / y is an integer but for rounding.
-#[inline(always)]
-fn floor_quotient(x: f32, y: f32, m: f32) -> f32 {
-    let q = (x - m) / y;
-    let q = if (m != 0.0) & ((m < 0.0) != (y < 0.0)) {
-        q - 1.0
-    } else {
-        q
-    };
-    let floor = q.floor();
-    let nearest = if q - floor > 0.5 { floor + 1.0 } else { floor };
-    let signed = if q == 0.0 {
-        0.0_f32.copysign(x / y)
-    } else {
-        nearest
-    };
-    if y == 0.0 { x / y } else { signed }
+    if (m != 0.0) & ((m < 0.0) != (y < 0.0)) { m + y } else { m }
 }

@@ -12,11 +12,7 @@ use crate::math::poly;
 pub fn erf(x: f32) -> f32 {
     let a = x.abs();
     let s = x * x;
-    let near = fma(
-        a,
-        poly!(s; 0.128_379_12, -0.376_123_43, 0.112_803_43, -0.026_716_176, 0.004_923_281_7, -0.000_565_472_8),
-        a,
-    );
+    let near = fma(a, poly!(s; 0.128_379_12, -0.376_123_43, 0.112_803_43, -0.026_716_176, 0.004_923_281_7, -0.000_565_472_8), a);
     // erfc(4) is below half a unit in the last place of 1.
     let b = if a > 4.0 { 4.0 } else { a };
     let q = poly!(b; 1.128_845_3, 0.634_354_6, 0.107_552_335, -0.024_902_765, 0.004_197_448_5, -0.000_471_260_95,
@@ -59,11 +55,7 @@ pub fn erfinv(x: f32) -> f32 {
     let y = if w < 5.0 { near } else { x * far };
     // The correction may turn the sign of 0.
     let y = y.copysign(x);
-    if x.abs() == 1.0 {
-        f32::INFINITY.copysign(x)
-    } else {
-        y
-    }
+    if x.abs() == 1.0 { f32::INFINITY.copysign(x) } else { y }
 }
 
 /// C / (C + a) for a >= 0, as z (1 + ε) with a rounded quotient z; ε corrects it.

@@ -31,11 +31,7 @@ pub(super) fn exp_parts_wide(x: f32, lo: f32) -> Wide {
     let lost = (1.0 - sum) + r;
     let small = fma(r * r, exp_quotient(r), fma(sum, r_lo, lost));
     let p = sum + small;
-    Wide {
-        p,
-        p_lo: small - (p - sum),
-        n: shifted.to_bits(),
-    }
+    Wide { p, p_lo: small - (p - sum), n: shifted.to_bits() }
 }
 
 /// (p + p_lo) 2^n, n in the low bits.
@@ -86,11 +82,7 @@ fn exp_quotient(r: f32) -> f32 {
 #[inline(always)]
 fn scale(p: f32, bits: u32, low: bool) -> f32 {
     const UP: f32 = 18_446_744_073_709_551_616.0;
-    let bias = if low {
-        (127 + 64) << 23
-    } else {
-        (127 - 64) << 23
-    };
+    let bias = if low { (127 + 64) << 23 } else { (127 - 64) << 23 };
     let rest = if low { 1.0 / UP } else { UP };
     p * f32::from_bits((bits << 23).wrapping_add(bias)) * rest
 }
@@ -170,14 +162,7 @@ pub(super) fn gate(x: f32, inverse: Wide) -> f32 {
     let q = fma(residue, w, q);
     // The residue of infinity is NaN, that of -0 may turn its sign.
     let positive = if x < f32::INFINITY { q } else { x };
-    with_sign(
-        if negative {
-            scale_down(q, inverse.n)
-        } else {
-            positive
-        },
-        x,
-    )
+    with_sign(if negative { scale_down(q, inverse.n) } else { positive }, x)
 }
 
 /// e^-|x| in parts.
@@ -187,9 +172,44 @@ fn exp_neg_abs(x: f32) -> Wide {
     exp_parts_wide(if a < -110.0 { -110.0 } else { a }, 0.0)
 }
 
-/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)).
+/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)), accurate also around its zero.
 #[inline(always)]
 pub fn silu_derivative(x: f32) -> f32 {
-    let t = clamp(x, -110.0, 110.0);
-    sigmoid(t) * fma(t, sigmoid(-t), 1.0)
+    const ZERO: [f32; 2] = [1.278_464_6, -1.297_928_2e-8];
+    let e = exp_neg_abs(x);
+    let a = x.abs();
+    let t = if a > 110.0 { 110.0 } else { a };
+    // At -t it is z b / (1 + z)² for z = e^-t and b = 1 + z - t.
+    let v = t - 1.3;
+    let q = poly!(v; -1.275_487_5, 0.137_249_35, -0.045_667_4, 0.011_404_736, -0.002_279_647_2, 0.000_379_328_35,
+        -5.390_534e-5, 7.062_049_5e-6, -8.527_699e-7);
+    let near = t < 2.6;
+    let (b, b_lo) = around_zero(t, ZERO, q);
+    let far = (1.0 + e.value()) - t;
+    gate_derivative(x, e, if near { b } else { far }, if near { b_lo } else { 0.0 })
+}
+
+/// (t - zero) q as the sum of two, the zero being one.
+#[inline(always)]
+pub(super) fn around_zero(t: f32, zero: [f32; 2], q: f32) -> (f32, f32) {
+    let d = t - zero[0];
+    let d_lo = ((t - d) - zero[0]) - zero[1];
+    let b = d * q;
+    (b, fma(d, q, -b) + d_lo * q)
+}
+
+/// The derivative of a [`gate`] from the factor b: z b / (1 + z)² for negative x, 1 less that else.
+#[inline(always)]
+pub(super) fn gate_derivative(x: f32, inverse: Wide, b: f32, b_lo: f32) -> f32 {
+    let z = inverse.value();
+    let d = 1.0 + z;
+    let d_lo = (z - (d - 1.0)) + scale_down(inverse.p_lo, inverse.n);
+    let w = 1.0 / d;
+    let epsilon = fma(-w, d_lo, fma(-w, d, 1.0));
+    let square = w * w;
+    let square_lo = fma(2.0 * epsilon, square, fma(w, w, -square));
+    let y = square * b;
+    let y_lo = fma(square, b, -y) + fma(square, b_lo, square_lo * b);
+    let tail = inverse.times(y, y_lo);
+    if x < 0.0 { tail } else { 1.0 - tail }
 }

@@ -3,7 +3,7 @@
 //! All four are accurate relative to their value, also far out on the negative side where 1 + erf or 1 + tanh cancels.
 
 use super::erf::{exp_neg_product, shifted_reciprocal};
-use super::exp::{Wide, exp_parts_wide, gate};
+use super::exp::{Wide, around_zero, exp_parts_wide, gate, gate_derivative};
 use super::fma;
 use crate::math::poly;
 
@@ -30,9 +30,7 @@ pub fn gelu(x: f32) -> f32 {
 /// Derivative of [`gelu`]: Φ(x) + x φ(x).
 #[inline(always)]
 pub fn gelu_derivative(x: f32) -> f32 {
-    // The zero on the negative side, as the sum of two floats.
-    const ZERO_HI: f32 = 0.751_791_54;
-    const ZERO_LO: f32 = -1.211_445e-8;
+    const ZERO: [f32; 2] = [0.751_791_54, -1.211_445e-8];
     let a = x.abs();
     let t = if a > TAIL_END { TAIL_END } else { a };
     let (z, epsilon) = shifted_reciprocal::<3>(t);
@@ -40,10 +38,7 @@ pub fn gelu_derivative(x: f32) -> f32 {
     // (Φ(-t) - t φ(t)) e^(t²/2) = (t - zero) q
     let q = poly!(v; -0.478_297_68, -0.239_950_88, -0.214_384_26, -0.112_595_65, -0.003_267_532_7, 0.034_969_624,
         0.006_036_005, -0.015_826_37, -0.001_512_390_9, 0.006_301_108_3);
-    let d = t - ZERO_HI;
-    let d_lo = ((t - d) - ZERO_HI) - ZERO_LO;
-    let dq = d * q;
-    let dq_lo = fma(d, q, -dq) + d_lo * q;
+    let (dq, dq_lo) = around_zero(t, ZERO, q);
     let tail = exp_neg_product(0.5 * t, t, 0.0).times(dq, dq_lo);
     if x < 0.0 { tail } else { 1.0 - tail }
 }
@@ -73,14 +68,7 @@ fn exp_neg_cubic(a: f32) -> Wide {
 pub fn gelu_tanh(x: f32) -> f32 {
     let a = x.abs();
     let t = if a > TANH_TAIL_END { TANH_TAIL_END } else { a };
-    gate(
-        if x < -TANH_TAIL_END {
-            -TANH_TAIL_END
-        } else {
-            x
-        },
-        exp_neg_cubic(t),
-    )
+    gate(if x < -TANH_TAIL_END { -TANH_TAIL_END } else { x }, exp_neg_cubic(t))
 }
 
 /// Derivative of [`gelu_tanh`].
@@ -88,39 +76,15 @@ pub fn gelu_tanh(x: f32) -> f32 {
 pub fn gelu_tanh_derivative(x: f32) -> f32 {
     let a = x.abs();
     let t = if a > TANH_TAIL_END { TANH_TAIL_END } else { a };
-    // With z = e^(-2u), at -t: z b / (1 + z)² for b = 1 + z - 2 t u'.
+    // At -t it is z b / (1 + z)² for z = e^(-2u) and b = 1 + z - 2 t u'.
+    const ZERO: [f32; 2] = [0.752_461_43, -1.133_962_8e-8];
     let e = exp_neg_cubic(t);
-    let z = e.value();
-    let d = 1.0 + z;
-    let d_lo = z - (d - 1.0);
-    let w = 1.0 / d;
-    let epsilon = fma(-w, d_lo, fma(-w, d, 1.0));
-    let square = w * w;
-    let square_lo = fma(2.0 * epsilon, square, fma(w, w, -square));
-    let (b, b_lo) = gelu_tanh_factor(t, d);
-    let y = square * b;
-    let y_lo = fma(square, b, -y) + fma(square, b_lo, square_lo * b);
-    let tail = e.times(y, y_lo);
-    if x < 0.0 { tail } else { 1.0 - tail }
-}
-
-/// The factor b of [`gelu_tanh_derivative`] in two parts: near its zero from a polynomial.
-#[inline(always)]
-fn gelu_tanh_factor(t: f32, d: f32) -> (f32, f32) {
-    const ZERO_HI: f32 = 0.752_461_43;
-    const ZERO_LO: f32 = -1.133_962_8e-8;
     let v = t - 0.9;
     let q = poly!(v; -2.483_884, -0.213_480_44, -0.370_470_2, 0.060_206_097, -0.023_246_28, 0.008_502_428,
         -0.002_666_052, 0.000_790_200_7, -0.000_281_857_88, 8.295_588e-5);
-    let from_zero = t - ZERO_HI;
-    let from_zero_lo = ((t - from_zero) - ZERO_HI) - ZERO_LO;
-    let near = from_zero * q;
-    let near_lo = fma(from_zero, q, -near) + from_zero_lo * q;
+    let near = t < 1.8;
+    let (b, b_lo) = around_zero(t, ZERO, q);
     let slope = fma(3.0 * K3[0], t * t, K1[0]);
-    let far = fma(-t, slope, d);
-    let is_near = t < 1.8;
-    (
-        if is_near { near } else { far },
-        if is_near { near_lo } else { 0.0 },
-    )
+    let far = fma(-t, slope, 1.0 + e.value());
+    gate_derivative(x, e, if near { b } else { far }, if near { b_lo } else { 0.0 })
 }

@@ -65,11 +65,7 @@ fn log_sum(a: f32, w: f32) -> f32 {
     let big = a > 1_048_576.0;
     let y = log(if big { a } else { sum });
     // 1 / (a + w) is w - a. Beyond 2^20, w is a.
-    if big {
-        y + std::f32::consts::LN_2
-    } else {
-        fma(lost, w - a, y)
-    }
+    if big { y + std::f32::consts::LN_2 } else { fma(lost, w - a, y) }
 }
 
 /// Inverse hyperbolic cosine; NaN below 1.
@@ -91,8 +87,7 @@ pub fn acosh(x: f32) -> f32 {
 pub fn atanh(x: f32) -> f32 {
     let a = x.abs();
     let s = x * x;
-    let q =
-        poly!(s; 0.333_333_3, 0.200_005_28, 0.142_623_08, 0.114_883_01, 0.064_099_04, 0.158_849_46);
+    let q = poly!(s; 0.333_333_3, 0.200_005_28, 0.142_623_08, 0.114_883_01, 0.064_099_04, 0.158_849_46);
     let near = fma(a * s, q, a);
     let far = 0.5 * log((1.0 + a) / (1.0 - a));
     (if a < 0.5 { near } else { far }).copysign(x)

@@ -36,26 +36,18 @@ pub fn acos(x: f32) -> f32 {
     let z = if near { a } else { s.sqrt() };
     let e = asin_excess(z, s);
     let middle = PI_2_HI - (x + (with_sign(e, x) - PI_2_LO));
-    let far = if x < 0.0 {
-        PI_HI - (2.0 * z + (2.0 * e - PI_LO))
-    } else {
-        2.0 * (z + e)
-    };
+    let far = if x < 0.0 { PI_HI - (2.0 * z + (2.0 * e - PI_LO)) } else { 2.0 * (z + e) };
     if near { middle } else { far }
 }
 
-/// atan(t) for 0 <= t <= 1, or π/2 less it.
+/// atan(t) for 0 <= t <= 1, or π/2 less it, as 0 or π/2 and the rest.
 #[inline(always)]
-fn atan_core(t: f32, complement: bool) -> f32 {
+fn atan_core(t: f32, complement: bool) -> (f32, f32) {
     let s = t * t;
     let q = poly!(s; -0.333_333_3, 0.199_997_51, -0.142_790_7, 0.110_385_83, -0.086_774_774, 0.062_962_61, -0.036_433_03,
         0.013_860_541, -0.002_476_516);
     let e = t * s * q;
-    if complement {
-        PI_2_HI - (t + (e - PI_2_LO))
-    } else {
-        t + e
-    }
+    if complement { (PI_2_HI, (PI_2_LO - e) - t) } else { (0.0, t + e) }
 }
 
 /// Inverse tangent.
@@ -63,7 +55,8 @@ fn atan_core(t: f32, complement: bool) -> f32 {
 pub fn atan(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 1.0;
-    with_sign(atan_core(if big { 1.0 / a } else { a }, big), x)
+    let (high, rest) = atan_core(if big { 1.0 / a } else { a }, big);
+    with_sign(high + rest, x)
 }
 
 /// The angle of the point (x, y), in [-π, π]; signs of zero and infinities as in IEEE 754.
@@ -75,12 +68,11 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     let t = low / high;
     let t = if high == 0.0 { 0.0 } else { t };
     let t = if low == f32::INFINITY { 1.0 } else { t };
-    let r = atan_core(t, steep);
-    let r = if x.to_bits() & SIGN != 0 {
-        PI_HI - (r - PI_LO)
-    } else {
-        r
-    };
+    let (high, rest) = atan_core(t, steep);
+    let left = x.to_bits() & SIGN != 0;
+    let high = if left { PI_HI - high } else { high };
+    let rest = if left { PI_LO - rest } else { rest };
+    let r = high + rest;
     // A comparison with NaN picks a side: let NaN through.
     let r = if x.is_nan() | y.is_nan() { f32::NAN } else { r };
     r.copysign(y)

@@ -8,15 +8,8 @@ use crate::math::{estrin, poly_wide};
 #[inline(always)]
 fn log2_double(x: f64) -> f64 {
     // x = m 2^e with m in [2/3, 4/3); e is biased so that it stays non-negative.
-    let biased = x
-        .to_bits()
-        .wrapping_sub(0x3fe5_5555_5555_5555)
-        .wrapping_add(1023 << 52)
-        >> 52;
-    let m = f64::from_bits(
-        x.to_bits()
-            .wrapping_sub((biased << 52).wrapping_sub(1023 << 52)),
-    );
+    let biased = x.to_bits().wrapping_sub(0x3fe5_5555_5555_5555).wrapping_add(1023 << 52) >> 52;
+    let m = f64::from_bits(x.to_bits().wrapping_sub((biased << 52).wrapping_sub(1023 << 52)));
     let e = f64::from_bits(biased | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + 1023.0);
     let f = m - 1.0;
     fma(
@@ -58,11 +51,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
     let odd = whole & (half.trunc() != half);
     let sign = if odd { x.to_bits() & SIGN } else { 0 };
     let signed = f32::from_bits(magnitude.to_bits() ^ sign);
-    let r = if (x < 0.0) & (a < f32::INFINITY) & !whole {
-        f32::NAN
-    } else {
-        signed
-    };
+    let r = if (x < 0.0) & (a < f32::INFINITY) & !whole { f32::NAN } else { signed };
     let one = (x == 1.0) | (y == 0.0) | ((a == 1.0) & (y.abs() == f32::INFINITY));
     if one { 1.0 } else { r }
 }

@@ -56,11 +56,7 @@ fn cos_core(r: f32, r_lo: f32) -> f32 {
 #[inline(always)]
 pub fn sin(x: f32) -> f32 {
     let (r, r_lo, n) = reduce(x);
-    let y = if n & 1 == 0 {
-        sin_core(r, r_lo)
-    } else {
-        cos_core(r, r_lo)
-    };
+    let y = if n & 1 == 0 { sin_core(r, r_lo) } else { cos_core(r, r_lo) };
     f32::from_bits(y.to_bits() ^ (n << 30 & SIGN) ^ (x.to_bits() & SIGN))
 }
 
@@ -68,11 +64,7 @@ pub fn sin(x: f32) -> f32 {
 #[inline(always)]
 pub fn cos(x: f32) -> f32 {
     let (r, r_lo, n) = reduce(x);
-    let y = if n & 1 == 0 {
-        cos_core(r, r_lo)
-    } else {
-        sin_core(r, r_lo)
-    };
+    let y = if n & 1 == 0 { cos_core(r, r_lo) } else { sin_core(r, r_lo) };
     f32::from_bits(y.to_bits() ^ (n.wrapping_add(1) << 30 & SIGN))
 }
 

@@ -69,11 +69,7 @@ pub fn erfinv(x: f64) -> f64 {
         -6.869_127_484_422_725e-12, -1.758_296_680_885_044_3e-12, 9.902_101_273_376_84e-13,
         -4.156_015_511_989_521e-14, -2.494_718_271_939_331_8e-14);
     let y = x * if w < 8.0 { near } else { far };
-    if x.abs() == 1.0 {
-        f64::INFINITY.copysign(x)
-    } else {
-        y
-    }
+    if x.abs() == 1.0 { f64::INFINITY.copysign(x) } else { y }
 }
 
 /// C / (C + a) for a >= 0, as z (1 + ε) with a rounded quotient z; ε corrects it.

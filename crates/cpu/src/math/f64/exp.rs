@@ -31,11 +31,7 @@ pub(super) fn exp_parts_wide(x: f64, lo: f64) -> Wide {
     let lost = (1.0 - sum) + r;
     let small = fma(r * r, exp_quotient(r), fma(sum, r_lo, lost));
     let p = sum + small;
-    Wide {
-        p,
-        p_lo: small - (p - sum),
-        n: shifted.to_bits(),
-    }
+    Wide { p, p_lo: small - (p - sum), n: shifted.to_bits() }
 }
 
 /// (p + p_lo) 2^n, n in the low bits.
@@ -89,11 +85,7 @@ fn exp_quotient(r: f64) -> f64 {
 fn scale(p: f64, bits: u64, low: bool) -> f64 {
     const UP: f64 = f64::from_bits((1023 + 512) << 52);
     const DOWN: f64 = f64::from_bits((1023 - 512) << 52);
-    let bias = if low {
-        (1023 + 512) << 52
-    } else {
-        (1023 - 512) << 52
-    };
+    let bias = if low { (1023 + 512) << 52 } else { (1023 - 512) << 52 };
     let rest = if low { DOWN } else { UP };
     p * f64::from_bits((bits << 52).wrapping_add(bias)) * rest
 }
@@ -187,14 +179,7 @@ pub(super) fn gate(x: f64, inverse: Wide) -> f64 {
     let q = fma(residue, w, q);
     // The residue of infinity is NaN, that of -0 may turn its sign.
     let positive = if x < f64::INFINITY { q } else { x };
-    with_sign(
-        if negative {
-            scale_down(q, inverse.n)
-        } else {
-            positive
-        },
-        x,
-    )
+    with_sign(if negative { scale_down(q, inverse.n) } else { positive }, x)
 }
 
 /// e^-|x| in parts.
@@ -204,9 +189,47 @@ fn exp_neg_abs(x: f64) -> Wide {
     exp_parts_wide(if a < -760.0 { -760.0 } else { a }, 0.0)
 }
 
-/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)).
+/// Derivative of [`silu`]: σ(x) (1 + x σ(-x)), accurate also around its zero.
 #[inline(always)]
 pub fn silu_derivative(x: f64) -> f64 {
-    let t = clamp(x, -760.0, 760.0);
-    sigmoid(t) * fma(t, sigmoid(-t), 1.0)
+    const ZERO: [f64; 2] = [1.278_464_542_761_073_7, 1.094_699_418_309_343_7e-16];
+    let e = exp_neg_abs(x);
+    let a = x.abs();
+    let t = if a > 760.0 { 760.0 } else { a };
+    // At -t it is z b / (1 + z)² for z = e^-t and b = 1 + z - t.
+    let v = t - 1.25;
+    let q = poly_wide!(v; -1.282_465_598_221_785_6, 0.141_902_811_238_137_25, -0.047_412_923_625_226_075,
+        0.011_870_060_738_607_32, -0.002_376_259_163_369_668, 0.000_396_310_967_328_963_65, -5.664_456_510_683_824e-5,
+        7.083_363_905_306_17e-6, -7.872_888_986_488_541e-7, 7.874_923_330_169_655e-8, -7.160_530_071_276_485e-9,
+        5.968_108_096_199_729e-10, -4.592_417_281_918_878e-11, 3.284_706_825_641_878e-12,
+        -2.202_688_062_565_134_1e-13, 1.306_012_750_299_671_3e-14);
+    let near = t < 2.5;
+    let (b, b_lo) = around_zero(t, ZERO, q);
+    let far = (1.0 + e.value()) - t;
+    gate_derivative(x, e, if near { b } else { far }, if near { b_lo } else { 0.0 })
+}
+
+/// (t - zero) q as the sum of two, the zero being one.
+#[inline(always)]
+pub(super) fn around_zero(t: f64, zero: [f64; 2], q: f64) -> (f64, f64) {
+    let d = t - zero[0];
+    let d_lo = ((t - d) - zero[0]) - zero[1];
+    let b = d * q;
+    (b, fma(d, q, -b) + d_lo * q)
+}
+
+/// The derivative of a [`gate`] from the factor b: z b / (1 + z)² for negative x, 1 less that else.
+#[inline(always)]
+pub(super) fn gate_derivative(x: f64, inverse: Wide, b: f64, b_lo: f64) -> f64 {
+    let z = inverse.value();
+    let d = 1.0 + z;
+    let d_lo = (z - (d - 1.0)) + scale_down(inverse.p_lo, inverse.n);
+    let w = 1.0 / d;
+    let epsilon = fma(-w, d_lo, fma(-w, d, 1.0));
+    let square = w * w;
+    let square_lo = fma(2.0 * epsilon, square, fma(w, w, -square));
+    let y = square * b;
+    let y_lo = fma(square, b, -y) + fma(square, b_lo, square_lo * b);
+    let tail = inverse.times(y, y_lo);
+    if x < 0.0 { tail } else { 1.0 - tail }
 }

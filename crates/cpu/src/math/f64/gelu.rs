@@ -3,7 +3,7 @@
 //! All four are accurate relative to their value, also far out on the negative side where 1 + erf or 1 + tanh cancels.
 
 use super::erf::{exp_neg_product, shifted_reciprocal};
-use super::exp::{Wide, exp_parts_wide, gate};
+use super::exp::{Wide, around_zero, exp_parts_wide, gate, gate_derivative};
 use super::fma;
 use crate::math::{estrin, poly_wide};
 
@@ -36,9 +36,7 @@ pub fn gelu(x: f64) -> f64 {
 /// Derivative of [`gelu`]: Φ(x) + x φ(x).
 #[inline(always)]
 pub fn gelu_derivative(x: f64) -> f64 {
-    // The zero on the negative side, as the sum of two floats.
-    const ZERO_HI: f64 = 0.751_791_524_693_564_5;
-    const ZERO_LO: f64 = -1.495_675_917_701_040_7e-17;
+    const ZERO: [f64; 2] = [0.751_791_524_693_564_5, -1.495_675_917_701_040_7e-17];
     let a = x.abs();
     let t = if a > TAIL_END { TAIL_END } else { a };
     let (z, epsilon) = shifted_reciprocal::<4>(t);
@@ -52,23 +50,14 @@ pub fn gelu_derivative(x: f64) -> f64 {
         -0.001_489_780_187_491_902_2, 0.000_590_365_511_568_685_9, 0.000_824_382_090_055_944_1,
         -0.000_890_125_246_273_542_1, -6.291_296_843_996_496e-5, 0.000_619_187_933_344_491_9,
         -0.000_326_902_190_395_720_95);
-    let d = t - ZERO_HI;
-    let d_lo = ((t - d) - ZERO_HI) - ZERO_LO;
-    let dq = d * q;
-    let dq_lo = fma(d, q, -dq) + d_lo * q;
+    let (dq, dq_lo) = around_zero(t, ZERO, q);
     let tail = exp_neg_product(0.5 * t, t, 0.0).times(dq, dq_lo);
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
 /// sqrt(2/π) and its product with 0.044715, doubled, each as the sum of two floats.
-const K1: [f64; 2] = [
-    2.0 * 0.797_884_560_802_865_4,
-    2.0 * -4.984_654_404_555_46e-17,
-];
-const K3: [f64; 2] = [
-    2.0 * 0.035_677_408_136_300_125,
-    2.0 * -3.087_574_959_077_657_6e-19,
-];
+const K1: [f64; 2] = [2.0 * 0.797_884_560_802_865_4, 2.0 * -4.984_654_404_555_46e-17];
+const K3: [f64; 2] = [2.0 * 0.035_677_408_136_300_125, 2.0 * -3.087_574_959_077_657_6e-19];
 /// From here on the tanh form's tail is below half of the least subnormal.
 const TANH_TAIL_END: f64 = 22.0;
 
@@ -91,14 +80,7 @@ fn exp_neg_cubic(a: f64) -> Wide {
 pub fn gelu_tanh(x: f64) -> f64 {
     let a = x.abs();
     let t = if a > TANH_TAIL_END { TANH_TAIL_END } else { a };
-    gate(
-        if x < -TANH_TAIL_END {
-            -TANH_TAIL_END
-        } else {
-            x
-        },
-        exp_neg_cubic(t),
-    )
+    gate(if x < -TANH_TAIL_END { -TANH_TAIL_END } else { x }, exp_neg_cubic(t))
 }
 
 /// Derivative of [`gelu_tanh`].
@@ -106,27 +88,9 @@ pub fn gelu_tanh(x: f64) -> f64 {
 pub fn gelu_tanh_derivative(x: f64) -> f64 {
     let a = x.abs();
     let t = if a > TANH_TAIL_END { TANH_TAIL_END } else { a };
-    // With z = e^(-2u), at -t: z b / (1 + z)² for b = 1 + z - 2 t u'.
+    // At -t it is z b / (1 + z)² for z = e^(-2u) and b = 1 + z - 2 t u'.
+    const ZERO: [f64; 2] = [0.752_461_422_071_016_3, -3.635_560_509_207_687e-17];
     let e = exp_neg_cubic(t);
-    let z = e.value();
-    let d = 1.0 + z;
-    let d_lo = z - (d - 1.0);
-    let w = 1.0 / d;
-    let epsilon = fma(-w, d_lo, fma(-w, d, 1.0));
-    let square = w * w;
-    let square_lo = fma(2.0 * epsilon, square, fma(w, w, -square));
-    let (b, b_lo) = gelu_tanh_factor(t, d);
-    let y = square * b;
-    let y_lo = fma(square, b, -y) + fma(square, b_lo, square_lo * b);
-    let tail = e.times(y, y_lo);
-    if x < 0.0 { tail } else { 1.0 - tail }
-}
-
-/// The factor b of [`gelu_tanh_derivative`] in two parts: near its zero from a polynomial.
-#[inline(always)]
-fn gelu_tanh_factor(t: f64, d: f64) -> (f64, f64) {
-    const ZERO_HI: f64 = 0.752_461_422_071_016_3;
-    const ZERO_LO: f64 = -3.635_560_509_207_687e-17;
     let v = t - 1.0;
     let q = poly_wide!(v; -2.508_878_900_468_824_6, -0.285_857_259_051_880_9, -0.353_721_768_534_162_9,
         0.051_709_606_616_370_814, -0.019_368_686_094_384_243, 0.007_037_828_930_400_191,
@@ -134,15 +98,9 @@ fn gelu_tanh_factor(t: f64, d: f64) -> (f64, f64) {
         5.365_074_458_648_602e-5, -1.369_256_975_565_613_3e-5, 3.493_052_439_953_89e-6, -9.142_857_318_527_547e-7,
         2.201_503_269_097_682_4e-7, -5.019_604_866_532_093e-8, 1.165_622_350_759_891_7e-8, -2.676_368_448_047_446e-9,
         7.394_376_990_393_438e-10, -1.659_972_108_259_338_2e-10);
-    let from_zero = t - ZERO_HI;
-    let from_zero_lo = ((t - from_zero) - ZERO_HI) - ZERO_LO;
-    let near = from_zero * q;
-    let near_lo = fma(from_zero, q, -near) + from_zero_lo * q;
+    let near = t < 2.0;
+    let (b, b_lo) = around_zero(t, ZERO, q);
     let slope = fma(3.0 * K3[0], t * t, K1[0]);
-    let far = fma(-t, slope, d);
-    let is_near = t < 2.0;
-    (
-        if is_near { near } else { far },
-        if is_near { near_lo } else { 0.0 },
-    )
+    let far = fma(-t, slope, 1.0 + e.value());
+    gate_derivative(x, e, if near { b } else { far }, if near { b_lo } else { 0.0 })
 }

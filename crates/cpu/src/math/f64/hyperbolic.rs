@@ -13,11 +13,7 @@ pub fn tanh(x: f64) -> f64 {
     let b = if a > 20.0 { 20.0 } else { a };
     let e = expm1_signless(2.0 * b);
     let d = e + 2.0;
-    let d_lo = if e > 2.0 {
-        2.0 - (d - e)
-    } else {
-        e - (d - 2.0)
-    };
+    let d_lo = if e > 2.0 { 2.0 - (d - e) } else { e - (d - 2.0) };
     let q = e / d;
     // The quotient by d + d_lo; 1 / d is (1 - q) / 2.
     with_sign(fma(-q * d_lo, fma(-0.5, q, 0.5), q), x)
@@ -73,11 +69,7 @@ fn log_sum(a: f64, w: f64) -> f64 {
     let big = a > 1_099_511_627_776.0;
     let y = log(if big { a } else { sum });
     // 1 / (a + w) is w - a. Beyond 2^40, w is a.
-    if big {
-        y + std::f64::consts::LN_2
-    } else {
-        fma(lost, w - a, y)
-    }
+    if big { y + std::f64::consts::LN_2 } else { fma(lost, w - a, y) }
 }
 
 /// Inverse hyperbolic cosine; NaN below 1.

@@ -40,31 +40,19 @@ pub fn acos(x: f64) -> f64 {
     let z = if near { a } else { s.sqrt() };
     let e = asin_excess(z, s);
     let middle = PI_2_HI - (x + (with_sign(e, x) - PI_2_LO));
-    let far = if x < 0.0 {
-        PI_HI - (2.0 * z + (2.0 * e - PI_LO))
-    } else {
-        2.0 * (z + e)
-    };
+    let far = if x < 0.0 { PI_HI - (2.0 * z + (2.0 * e - PI_LO)) } else { 2.0 * (z + e) };
     if near { middle } else { far }
 }
 
-/// atan(numerator / denominator) for a non-negative, finite quotient.
+/// atan(numerator / denominator) for a non-negative, finite quotient, as a multiple of π/4 and the rest.
 ///
 /// One division brings the quotient t to within tan(π/8): as it stands, as (t - 1) / (t + 1) or as -1 / t.
 #[inline(always)]
-fn atan_quotient(numerator: f64, denominator: f64) -> f64 {
+fn atan_quotient(numerator: f64, denominator: f64) -> (f64, f64) {
     let above_low = numerator > 0.414_213_562_373_095_1 * denominator;
     let above_high = numerator > 2.414_213_562_373_095 * denominator;
-    let n = if above_low {
-        numerator - denominator
-    } else {
-        numerator
-    };
-    let d = if above_low {
-        numerator + denominator
-    } else {
-        denominator
-    };
+    let n = if above_low { numerator - denominator } else { numerator };
+    let d = if above_low { numerator + denominator } else { denominator };
     let n = if above_high { -denominator } else { n };
     let d = if above_high { numerator } else { d };
     let t = n / d;
@@ -76,15 +64,15 @@ fn atan_quotient(numerator: f64, denominator: f64) -> f64 {
     let low = if above_high { PI_2_LO } else { 0.5 * PI_2_LO };
     let high = if above_low { high } else { 0.0 };
     let low = if above_low { low } else { 0.0 };
-    high + (t + fma(t * s, q, low))
+    (high, t + fma(t * s, q, low))
 }
 
 /// Inverse tangent.
 #[inline(always)]
 pub fn atan(x: f64) -> f64 {
     let a = x.abs();
-    let y = atan_quotient(a, 1.0);
-    let y = if a == f64::INFINITY { PI_2_HI } else { y };
+    let (high, rest) = atan_quotient(a, 1.0);
+    let y = if a == f64::INFINITY { PI_2_HI } else { high + rest };
     with_sign(y, x)
 }
 
@@ -95,34 +83,17 @@ pub fn atan2(y: f64, x: f64) -> f64 {
     // Keep sums finite, products normal: both by the same power of two.
     let high = if ay > ax { ay } else { ax };
     let scale = if high > 1e300 { 1e-16 } else { 1.0 };
-    let scale = if high < 1e-290 {
-        9_007_199_254_740_992.0
-    } else {
-        scale
-    };
+    let scale = if high < 1e-290 { 9_007_199_254_740_992.0 } else { scale };
     let (n, d) = (ay * scale, ax * scale);
     let both_infinite = (ax == f64::INFINITY) & (ay == f64::INFINITY);
-    let n = if both_infinite | ((ay == f64::INFINITY) & (ax < f64::INFINITY)) {
-        1.0
-    } else {
-        n
-    };
-    let d = if both_infinite | (high == 0.0) {
-        1.0
-    } else {
-        d
-    };
-    let d = if (ay == f64::INFINITY) & (ax < f64::INFINITY) {
-        0.0
-    } else {
-        d
-    };
-    let r = atan_quotient(n, d);
-    let r = if x.to_bits() & SIGN != 0 {
-        PI_HI - (r - PI_LO)
-    } else {
-        r
-    };
+    let n = if both_infinite | ((ay == f64::INFINITY) & (ax < f64::INFINITY)) { 1.0 } else { n };
+    let d = if both_infinite | (high == 0.0) { 1.0 } else { d };
+    let d = if (ay == f64::INFINITY) & (ax < f64::INFINITY) { 0.0 } else { d };
+    let (high, rest) = atan_quotient(n, d);
+    let left = x.to_bits() & SIGN != 0;
+    let high = if left { PI_HI - high } else { high };
+    let rest = if left { PI_LO - rest } else { rest };
+    let r = high + rest;
     // A comparison with NaN picks a side: let NaN through.
     let r = if x.is_nan() | y.is_nan() { f64::NAN } else { r };
     r.copysign(y)

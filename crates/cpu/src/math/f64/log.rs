@@ -11,26 +11,16 @@ const TWO_52: f64 = 4_503_599_627_370_496.0;
 fn split(x: f64) -> (f64, f64) {
     let tiny = x < f64::MIN_POSITIVE;
     let y = if tiny { x * TWO_52 } else { x };
-    let bias = if tiny {
-        TWO_52 + 1023.0 + 52.0
-    } else {
-        TWO_52 + 1023.0
-    };
+    let bias = if tiny { TWO_52 + 1023.0 + 52.0 } else { TWO_52 + 1023.0 };
     let biased = biased_exponent(y);
-    let m = f64::from_bits(
-        y.to_bits()
-            .wrapping_sub((biased << 52).wrapping_sub(1023 << 52)),
-    );
+    let m = f64::from_bits(y.to_bits().wrapping_sub((biased << 52).wrapping_sub(1023 << 52)));
     (m - 1.0, integer(biased) - bias)
 }
 
 /// e + 1023 for x = m · 2^e, m in [2/3, 4/3).
 #[inline(always)]
 fn biased_exponent(x: f64) -> u64 {
-    x.to_bits()
-        .wrapping_sub(0x3fe5_5555_5555_5555)
-        .wrapping_add(1023 << 52)
-        >> 52
+    x.to_bits().wrapping_sub(0x3fe5_5555_5555_5555).wrapping_add(1023 << 52) >> 52
 }
 
 /// 2^52 + i for 0 <= i < 2^52, since few machines convert such integers in vectors.

@@ -12,21 +12,10 @@ fn log2_wide(x: f64) -> (f64, f64) {
     const THIRD: [f64; 2] = [1.0 / 3.0, 1.850_371_707_708_594e-17];
     let tiny = x < f64::MIN_POSITIVE;
     let y = if tiny { x * TWO_52 } else { x };
-    let bias = if tiny {
-        TWO_52 + 1023.0 + 52.0
-    } else {
-        TWO_52 + 1023.0
-    };
+    let bias = if tiny { TWO_52 + 1023.0 + 52.0 } else { TWO_52 + 1023.0 };
     // x = m 2^e with m in [sqrt(1/2), sqrt(2)).
-    let biased = y
-        .to_bits()
-        .wrapping_sub(0x3fe6_a09e_667f_3bcd)
-        .wrapping_add(1023 << 52)
-        >> 52;
-    let m = f64::from_bits(
-        y.to_bits()
-            .wrapping_sub((biased << 52).wrapping_sub(1023 << 52)),
-    );
+    let biased = y.to_bits().wrapping_sub(0x3fe6_a09e_667f_3bcd).wrapping_add(1023 << 52) >> 52;
+    let m = f64::from_bits(y.to_bits().wrapping_sub((biased << 52).wrapping_sub(1023 << 52)));
     let e = f64::from_bits(biased | 0x4330_0000_0000_0000) - bias;
     // s = (m - 1) / (m + 1), so that log(m) = 2 artanh(s).
     let f = m - 1.0;
@@ -41,11 +30,7 @@ fn log2_wide(x: f64) -> (f64, f64) {
     let q = poly_wide!(u; 0.2, 0.142_857_142_857_131_7, 0.111_111_111_113_800_1, 0.090_909_090_789_080_91,
         0.076_923_048_130_466_69, 0.066_670_780_671_925_96, 0.058_604_231_333_529_835, 0.057_957_608_332_791_115);
     let w = u * THIRD[0];
-    let w_lo = fma(
-        u * u,
-        q,
-        fma(u, THIRD[0], -w) + fma(u, THIRD[1], u_lo * THIRD[0]),
-    );
+    let w_lo = fma(u * u, q, fma(u, THIRD[0], -w) + fma(u, THIRD[1], u_lo * THIRD[0]));
     let v = 1.0 + w;
     let v_lo = (w - (v - 1.0)) + w_lo;
     let b = SCALE[0] * s;
@@ -85,11 +70,7 @@ pub fn pow(x: f64, y: f64) -> f64 {
     let odd = whole & (half.trunc() != half);
     let sign = if odd { x.to_bits() & SIGN } else { 0 };
     let signed = f64::from_bits(magnitude.to_bits() ^ sign);
-    let r = if (x < 0.0) & (a < f64::INFINITY) & !whole {
-        f64::NAN
-    } else {
-        signed
-    };
+    let r = if (x < 0.0) & (a < f64::INFINITY) & !whole { f64::NAN } else { signed };
     let one = (x == 1.0) | (y == 0.0) | ((a == 1.0) & (y.abs() == f64::INFINITY));
     if one { 1.0 } else { r }
 }

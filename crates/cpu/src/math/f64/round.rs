@@ -50,8 +50,20 @@ pub fn hypot(x: f64, y: f64) -> f64 {
     const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
     let (a, b) = (x.abs(), y.abs());
     let m = if a > b { a } else { b };
-    let scale = if m > 1e150 { DOWN } else if m < 1e-150 { UP } else { 1.0 };
-    let back = if m > 1e150 { UP } else if m < 1e-150 { DOWN } else { 1.0 };
+    let scale = if m > 1e150 {
+        DOWN
+    } else if m < 1e-150 {
+        UP
+    } else {
+        1.0
+    };
+    let back = if m > 1e150 {
+        UP
+    } else if m < 1e-150 {
+        DOWN
+    } else {
+        1.0
+    };
     let (a, b) = (a * scale, b * scale);
     let length = a.mul_add(a, b * b).sqrt() * back;
     if (x.abs() == f64::INFINITY) | (y.abs() == f64::INFINITY) { f64::INFINITY } else { length }

@@ -25,11 +25,7 @@ struct Reduced {
 }
 
 /// π/2 as the sum of three doubles.
-const PI_2: [f64; 3] = [
-    std::f64::consts::FRAC_PI_2,
-    6.123_233_995_736_766e-17,
-    -1.497_384_904_859_169_8e-33,
-];
+const PI_2: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 
 /// |x| less the nearest multiple of π/2, after Cody and Waite.
 #[inline(always)]
@@ -45,11 +41,7 @@ fn reduce(x: f64) -> Reduced {
     let hi = r - p;
     let q = hi - r;
     let lo = ((r - (hi - q)) - (p + q)) - p_lo;
-    Reduced {
-        hi,
-        lo,
-        quarters: shifted.to_bits(),
-    }
+    Reduced { hi, lo, quarters: shifted.to_bits() }
 }
 
 #[inline(always)]
@@ -74,21 +66,13 @@ fn cos_core(r: Reduced) -> f64 {
 
 #[inline(always)]
 fn sin_of(r: Reduced, sign: u64) -> f64 {
-    let y = if r.quarters & 1 == 0 {
-        sin_core(r)
-    } else {
-        cos_core(r)
-    };
+    let y = if r.quarters & 1 == 0 { sin_core(r) } else { cos_core(r) };
     f64::from_bits(y.to_bits() ^ (r.quarters << 62 & SIGN) ^ sign)
 }
 
 #[inline(always)]
 fn cos_of(r: Reduced) -> f64 {
-    let y = if r.quarters & 1 == 0 {
-        cos_core(r)
-    } else {
-        sin_core(r)
-    };
+    let y = if r.quarters & 1 == 0 { cos_core(r) } else { sin_core(r) };
     f64::from_bits(y.to_bits() ^ (r.quarters.wrapping_add(1) << 62 & SIGN))
 }
 
@@ -137,11 +121,7 @@ pub fn tan_rare(x: f64) -> f64 {
 }
 
 fn reduce_any(x: f64) -> Reduced {
-    if trig_is_rare(x) {
-        reduce_huge(x.abs())
-    } else {
-        reduce(x)
-    }
+    if trig_is_rare(x) { reduce_huge(x.abs()) } else { reduce(x) }
 }
 
 /// 64 zeros and the first 1280 bits of 2/π after the binary point.
@@ -178,11 +158,7 @@ fn reduce_huge(a: f64) -> Reduced {
     let window = |word: usize| {
         let (index, shift) = (first / 64 + word, first % 64);
         let high = TWO_OVER_PI[index] << shift;
-        if shift == 0 {
-            high
-        } else {
-            high | TWO_OVER_PI[index + 1] >> (64 - shift)
-        }
+        if shift == 0 { high } else { high | TWO_OVER_PI[index + 1] >> (64 - shift) }
     };
     // mantissa · window modulo 2^192, the most significant word first.
     let product = |word: u64| mantissa as u128 * word as u128;
@@ -206,9 +182,5 @@ fn reduce_huge(a: f64) -> Reduced {
     let y = hi * PI_2[0];
     let rest = fma(hi, PI_2[0], -y) + fma(hi, PI_2[1], lo * PI_2[0]);
     let sum = y + rest;
-    Reduced {
-        hi: sum,
-        lo: rest - (sum - y),
-        quarters,
-    }
+    Reduced { hi: sum, lo: rest - (sum - y), quarters }
 }

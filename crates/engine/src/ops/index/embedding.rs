@@ -1,21 +1,30 @@
-//! Rows of a table by number.
+//! Rows of a table looked up by number, and what is counted by number.
 
+use super::rows::indices;
+use super::{Address, Pick};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::backend::IndexMode;
 use crate::ops::table::{Args, Op, Out, function, place};
-use crate::ops::{OutSpec, Outputs, Primitive, Reads};
+use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
-use flambeau_base::{Dims, Error, Layout, Result, show};
+use flambeau_base::{DType, Dims, Error, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 
-/// `[count, width]` and integers `[...]` to `[..., width]`.
+/// Rows of a table. Inputs: the table, the numbers (`int64`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Embedding {
-    /// A row that gets no gradient.
+    /// A row whose gradient stays zero.
     pub padding: Option<usize>,
     /// Whether a row's gradient is divided by how often it was looked up.
     pub by_frequency: bool,
+}
+
+impl Embedding {
+    fn pick(&self) -> Pick {
+        Pick { name: "embedding", address: Address::Dims(smallvec![0]), distinct: false, wraps: false }
+    }
 }
 
 impl Primitive for Embedding {
@@ -24,40 +33,31 @@ impl Primitive for Embedding {
     }
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
-        let (weight, index) = (inputs[0], inputs[1]);
-        let [_, width] = *weight.shape() else {
-            return Err(Error::runtime(format!("embedding: 'weight' must be 2-D, got shape {}", show(weight.shape()))));
-        };
-        let mut sizes = Dims::from_slice(index.shape());
-        sizes.push(width);
-        Ok(smallvec![OutSpec { layout: Layout::contiguous(&sizes)?, dtype: weight.dtype() }])
+        self.pick().infer(inputs)
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
-        crate::ops::copy_into(&outputs[0], &self.run(inputs)?[0])
-    }
-
-    fn run(&self, inputs: &[&Tensor]) -> Result<Outputs> {
-        let spec = self.infer(inputs)?.swap_remove(0);
-        let rows = inputs[0].alias().index_select(0, &flat(inputs[1])?)?;
-        Ok(smallvec![rows.alias_with(spec.layout, spec.dtype)])
+        self.pick().compute(inputs, outputs)
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let (Some(grad), Some(info)) = (grads[0].take(), cx.input_info(0)) else { return Ok(smallvec![None, None]) };
-        let index = flat(&cx.input(1)?)?;
-        let (count, width) = (info.sizes[0], info.sizes[1]);
-        let mut rows = grad.reshape(&[index.numel() as i64, width as i64])?;
-        if let Some(padding) = self.padding {
-            rows = rows.masked_fill(&index.eq(padding)?.reshape(&[-1, 1])?, 0)?;
-        }
+        let index = cx.input(1)?;
+        let rows = info.sizes[0];
+        let (flat, width) = (index.reshape(&[-1])?, info.sizes[1]);
+        let mut grad = grad.reshape_to(&[flat.numel(), width])?;
         if self.by_frequency {
-            let ones = Tensor::ones(index.shape(), grad.dtype(), grad.device())?;
-            let times = Tensor::zeros(&[count], grad.dtype(), grad.device())?.index_add(0, &index, &ones)?;
-            rows = rows.div(&times.index_select(0, &index)?.reshape(&[-1, 1])?)?;
+            let counts = Tensor::zeros(&[rows], grad.dtype(), grad.device())?;
+            let ones = Tensor::full(&[flat.numel()], 1, grad.dtype(), grad.device())?;
+            let counts = counts.index_add(0, &flat, &ones)?.index_select(0, &flat)?;
+            grad = grad.div(&counts.unsqueeze(1)?)?;
         }
-        let table = Tensor::zeros(&info.sizes, grad.dtype(), grad.device())?;
-        Ok(smallvec![Some(table.index_add(0, &index, &rows)?), None])
+        if let Some(padding) = self.padding {
+            grad = grad.masked_fill(&flat.eq(padding)?.unsqueeze(1)?, 0)?;
+        }
+        let zeros = Tensor::zeros(&info.sizes, grad.dtype(), grad.device())?;
+        let summed = super::address::place("embedding", &Address::Dims(smallvec![0]), IndexMode::Add, &zeros, &grad, &[flat])?;
+        Ok(smallvec![Some(summed), None])
     }
 
     fn reads(&self) -> Reads {
@@ -73,25 +73,92 @@ impl Primitive for Embedding {
     }
 }
 
-fn flat(index: &Tensor) -> Result<Tensor> {
-    index.alias().reshape_to(&[index.numel()])
-}
-
-impl Tensor {
-    /// Rows of this table `[count, width]` by the integers in `index`: `[..., width]`. `IndexError` for a number that is not there.
-    pub fn embedding(&self, index: &Tensor) -> Result<Tensor> {
-        bind1(&Embedding { padding: None, by_frequency: false }, &[self, index])
+/// Rows of `weight` (a matrix) by number, in the shape of `index` with the row's length behind.
+///
+/// The row `padding`, where there is one, gets no gradient; with `by_frequency` a row's gradient is divided by how often
+/// it was looked up. `IndexError` for rows that are not there.
+pub fn embedding(weight: &Tensor, index: &Tensor, padding: Option<usize>, by_frequency: bool) -> Result<Tensor> {
+    if weight.ndim() != 2 {
+        return Err(Error::runtime(format!("embedding: 'weight' must be 2-D, got shape {}", show(weight.shape()))));
     }
+    let index = indices("embedding", index, true)?;
+    bind1(&Embedding { padding, by_frequency }, &[weight, &index])
 }
 
-fn embedding(a: &Args) -> Result<Out> {
+fn looked_up(a: &Args) -> Result<Out> {
     let padding = usize::try_from(a.int(2)?).ok();
-    Ok(bind1(&Embedding { padding, by_frequency: a.bool(3)? }, &[a.tensor(0)?, a.tensor(1)?])?.into())
+    Ok(embedding(a.tensor(0)?, a.tensor(1)?, padding, a.bool(3)?)?.into())
 }
 
-pub(super) static OPS: &[Op] =
-    &[function("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", embedding)
-        .doc("Rows of `weight` `[count, width]` by the integers in `indices`: `[..., width]`. The row `padding_idx` gets no gradient. An IndexError for a number that is not there.")
+/// Zeros with a one at each number, as a new last dimension of so many classes.
+pub fn one_hot(index: &Tensor, classes: Option<usize>) -> Result<Tensor> {
+    if index.dtype() != DType::I64 {
+        return Err(Error::runtime(format!("one_hot: one_hot is only applicable to index tensor of type LongTensor (int64), got {}", index.dtype())));
+    }
+    let values = if index.device().is_meta() { Vec::new() } else { index.to_vec::<i64>()? };
+    if values.iter().any(|&v| v < 0) {
+        return Err(Error::runtime("one_hot: Class values must be non-negative."));
+    }
+    let largest = values.iter().max().copied();
+    let classes = match (classes, largest) {
+        (Some(0), _) if index.numel() == 0 => return Err(Error::runtime("one_hot: Can not infer total number of classes from empty tensor.")),
+        (Some(n), Some(max)) if max >= n as i64 => {
+            return Err(Error::runtime(format!("one_hot: Class values must be smaller than num_classes. Got {max} with num_classes={n}")));
+        }
+        (Some(n), _) => n,
+        (None, Some(max)) => max as usize + 1,
+        (None, None) => return Err(Error::runtime("one_hot: Can not infer total number of classes from empty tensor.")),
+    };
+    let mut shape = Dims::from_slice(index.shape());
+    shape.push(classes);
+    let zeros = Tensor::zeros(&shape, DType::I64, index.device())?;
+    zeros.scatter(-1, &index.unsqueeze(-1)?, 1)
+}
+
+/// How often each number comes, or the sum of the weights that come with it. Numbers are not negative; at least `least` of them are counted.
+pub fn bincount(x: &Tensor, weights: Option<&Tensor>, least: usize) -> Result<Tensor> {
+    if !x.dtype().is_integral() || x.dtype() == DType::Bool {
+        return Err(Error::not_implemented(format!("bincount: \"bincount_cpu\" not implemented for {}", x.dtype())));
+    }
+    let wrong = || Error::runtime(format!("bincount: bincount only supports 1-d non-negative integral inputs, got shape {}", show(x.shape())));
+    if x.ndim() != 1 {
+        return Err(wrong());
+    }
+    let index = x.to_dtype(DType::I64)?;
+    let values = index.to_vec::<i64>()?;
+    if values.iter().any(|&v| v < 0) {
+        return Err(wrong());
+    }
+    let size = values.iter().max().map_or(0, |&m| m as usize + 1).max(least);
+    let weights = match weights {
+        None => Tensor::full(&[], 1, DType::I64, x.device())?.expand_to(x.shape())?,
+        Some(w) if w.shape() != x.shape() => {
+            return Err(Error::runtime(format!("bincount: weights should be 1-d and have the same length as input, got shapes {} and {}", show(w.shape()), show(x.shape()))));
+        }
+        Some(w) if w.dtype() == DType::F32 => w.clone(),
+        Some(w) => w.to_dtype(DType::F64)?,
+    };
+    Tensor::zeros(&[size], weights.dtype(), x.device())?.index_add(0, &index, &weights)
+}
+
+fn counted(a: &Args) -> Result<Out> {
+    let least = usize::try_from(a.int(2)?).map_err(|_| Error::runtime("bincount: minlength should be >= 0"))?;
+    Ok(bincount(a.tensor(0)?, a.opt_tensor(1)?, least)?.into())
+}
+
+pub(super) static OPS: &[Op] = &[
+    function("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", looked_up)
         .places(place::TORCH)
-        .samples(&["T(5,3), I(2,4; 0..5)", "T(5,3), I(4; 0..5), 2", "T(5,3), I(6; 0..5), -1, True"])
-        .without_out()];
+        .without_out()
+        .doc("Rows of `weight` by number. The row `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. An IndexError for rows that are not there.")
+        .samples(&["T(4,3), I(2,5; 0..4)"]),
+    function("one_hot(Tensor self, int num_classes=-1) -> Tensor", |a| Ok(one_hot(a.tensor(0)?, usize::try_from(a.int(1)?).ok())?.into()))
+        .places(place::NN)
+        .without_out()
+        .doc("Zeros (int64) with a one at each number, as a new last dimension of `num_classes`, or of one more than the largest number.")
+        .samples(&["I(2,3; 0..4)", "I(3; 0..4), 5"]),
+    function("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", counted)
+        .without_out()
+        .doc("How often each number comes in a vector of integers that are not negative, or the sum of the weights that come with it.")
+        .samples(&["I(6; 0..4)", "I(6; 0..4), T(6)", "I(3; 0..2), None, 5"]),
+];

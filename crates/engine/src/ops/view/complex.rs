@@ -171,7 +171,10 @@ impl Tensor {
     /// Complex numbers as pairs of real ones. `RuntimeError` for real numbers.
     pub fn view_as_real(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::runtime(format!("view_as_real: view_as_real is only supported for complex tensors, got {}", self.dtype())));
+            return Err(Error::type_error(format!(
+                "view_as_real: view_as_real is only supported for complex tensors, got {}",
+                self.dtype()
+            )));
         }
         view(AsReal, self)
     }
@@ -195,7 +198,7 @@ impl Tensor {
     /// Imaginary parts, as a view. `RuntimeError` for real numbers.
     pub fn imag(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::runtime(format!(
+            return Err(Error::type_error(format!(
                 "imag: imag is not implemented for tensors with non-complex dtypes, got {}.",
                 self.dtype()
             )));
@@ -222,10 +225,11 @@ pub(super) static OPS: &[Op] = &[
     view_row("view_as_real(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.view_as_real()?.into()))
         .places(place::TORCH)
         .doc("Complex numbers as pairs of real ones: a view with a new last dimension of size 2.")
-        .samples(&[]),
+        .samples(&["C(2,3)"]),
     view_row("view_as_complex(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.view_as_complex()?.into()))
         .places(place::TORCH)
         .doc("Pairs of real numbers, the last dimension, as complex ones: a view.")
+        .by_layout()
         .samples(&["T(3,2)"]),
     view_row("real(Tensor(a) self) -> Tensor(a)", real)
         .doc("Real parts: a view of complex numbers, and real numbers themselves.")
