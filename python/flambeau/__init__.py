@@ -11,6 +11,7 @@ from . import _C
 from ._C import *  # noqa: F403
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._tensor import Tensor
+from .functional import broadcast_shapes, broadcast_tensors, einsum, meshgrid, norm
 from .version import __version__
 
 _LAZY_MODULES = frozenset((
@@ -22,7 +23,7 @@ _LAZY_NAMES = {
     "load": "serialization", "save": "serialization",
     "manual_seed": "random", "seed": "random", "initial_seed": "random", "get_rng_state": "random",
     "set_rng_state": "random",
-    "compile": "_compile",
+    "compile": "_compile", "set_printoptions": "_printing",
 }  # fmt: skip
 
 
@@ -32,6 +33,12 @@ def __getattr__(name):
 
         return import_module("." + name, __name__)
     place = _LAZY_NAMES.get(name)
+    if place is None and name.endswith("Tensor"):
+        from ._legacy import DTYPES, tensor_type
+
+        if name in DTYPES:
+            made = globals()[name] = tensor_type(name)
+            return made
     if place is None:
         raise AttributeError(f"flambeau has no '{name}' yet")
     from importlib import import_module

@@ -107,6 +107,14 @@ class Tensor(_C.TensorBase):
             raise BufferError(f"DLPack export of {self.device} is not supported")
         return (1, 0)
 
+    # ---- arithmetic
+
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        """The p-norm of all elements, or along ``dim``."""
+        from .functional import norm
+
+        return norm(self, p, dim, keepdim, dtype=dtype)
+
     # ---- containers
 
     __hash__ = object.__hash__

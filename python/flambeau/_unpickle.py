@@ -47,7 +47,7 @@ class Unpickler(pickle._Unpickler):
     dispatch = dict(pickle._Unpickler.dispatch)
 
     def __init__(self, reader, move, extra, modules):
-        super().__init__(BytesIO(reader.pickle()))
+        super().__init__(BytesIO(reader.record("data.pkl")))
         self.reader, self.move, self.modules = reader, move, modules
         self.loaded = {}
         self.allowed = {**_PLAIN, **_storage_classes(), **extra}

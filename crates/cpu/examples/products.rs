@@ -17,21 +17,8 @@ struct Case {
     b_transposed: bool,
 }
 
-const fn case(
-    name: &'static str,
-    [batch, m, k, n]: [usize; 4],
-    a_transposed: bool,
-    b_transposed: bool,
-) -> Case {
-    Case {
-        name,
-        batch,
-        m,
-        n,
-        k,
-        a_transposed,
-        b_transposed,
-    }
+const fn case(name: &'static str, [batch, m, k, n]: [usize; 4], a_transposed: bool, b_transposed: bool) -> Case {
+    Case { name, batch, m, n, k, a_transposed, b_transposed }
 }
 
 static CASES: &[Case] = &[
@@ -62,54 +49,27 @@ static CASES: &[Case] = &[
 ];
 
 fn measure<T: GemmElement>(case: &Case, dtype: &str, number: fn(f32) -> T) {
-    let &Case {
-        name,
-        batch,
-        m,
-        n,
-        k,
-        a_transposed,
-        b_transposed,
-    } = case;
+    let &Case { name, batch, m, n, k, a_transposed, b_transposed } = case;
     let mut seed = 1u32;
     let mut fill = |len: usize| -> &'static mut [T] {
         let mut next = |_| {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             number((seed >> 8) as f32 / (1 << 23) as f32 - 1.0)
         };
-        let ptr = alloc::allocate(len * size_of::<T>())
-            .expect("memory")
-            .cast::<T>();
+        let ptr = alloc::allocate(len * size_of::<T>()).expect("memory").cast::<T>();
         (0..len).for_each(|index| unsafe { ptr.add(index).write(next(index)) });
         // SAFETY: written just now; lives as long as the program.
         unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr(), len) }
     };
-    let (a, b, c) = (
-        fill(batch * m * k),
-        fill(batch * k * n),
-        fill(batch * m * n),
-    );
+    let (a, b, c) = (fill(batch * m * k), fill(batch * k * n), fill(batch * m * n));
     let mut product = Gemm::contiguous(m, n, k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
     if a_transposed {
-        product.a = Matrix {
-            ptr: a.as_ptr(),
-            row: 1,
-            column: m as isize,
-        };
+        product.a = Matrix { ptr: a.as_ptr(), row: 1, column: m as isize };
     }
     if b_transposed {
-        product.b = Matrix {
-            ptr: b.as_ptr(),
-            row: 1,
-            column: k as isize,
-        };
+        product.b = Matrix { ptr: b.as_ptr(), row: 1, column: k as isize };
     }
-    let axis = BatchAxis {
-        len: batch,
-        a: (m * k) as isize,
-        b: (k * n) as isize,
-        c: (m * n) as isize,
-    };
+    let axis = BatchAxis { len: batch, a: (m * k) as isize, b: (k * n) as isize, c: (m * n) as isize };
     let operations = 2.0 * (batch * m * n * k) as f64;
     // The best of many short measurements: other programs disturb some of them.
     let rounds = (2e8 / operations.max(1e5)).max(1.0) as usize;
@@ -123,11 +83,7 @@ fn measure<T: GemmElement>(case: &Case, dtype: &str, number: fn(f32) -> T) {
         best = best.min(start.elapsed().as_secs_f64() / rounds as f64);
     }
     let threads = pool::num_threads();
-    println!(
-        "{threads}t {dtype} {name:28} {:10.2} us {:8.1} GF/s",
-        best * 1e6,
-        operations / best / 1e9
-    );
+    println!("{threads}t {dtype} {name:28} {:10.2} us {:8.1} GF/s", best * 1e6, operations / best / 1e9);
 }
 
 fn main() {

@@ -5,13 +5,23 @@ use std::sync::{Mutex, MutexGuard};
 
 use flambeau_cpu::alloc::{self, ALIGNMENT, LARGE, SMALL, Stats};
 
-/// The numbers are those of the process: one test at a time.
-fn alone() -> MutexGuard<'static, ()> {
+/// The numbers are those of the process: one test at a time, which leaves nothing in the caches of its thread.
+struct Alone {
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn alone() -> Alone {
     static TURN: Mutex<()> = Mutex::new(());
-    let guard = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     alloc::empty_cache();
     alloc::set_cache_limit(1 << 30);
-    guard
+    Alone { _turn: turn }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        alloc::empty_cache();
+    }
 }
 
 fn allocate(nbytes: usize) -> NonNull<u8> {
@@ -169,17 +179,19 @@ fn blocks_may_be_freed_by_other_threads_and_outlive_theirs() {
     .join()
     .unwrap();
     let halves: Vec<_> = addresses.chunks(1000).map(<[_]>::to_vec).collect();
-    std::thread::scope(|scope| {
-        for (half, blocks) in halves.iter().enumerate() {
-            scope.spawn(move || {
-                for (index, &(address, size)) in blocks.iter().enumerate() {
-                    let ptr = NonNull::new(address as *mut u8).unwrap();
-                    assert!(bytes(ptr, size).iter().all(|&byte| byte == (half * 1000 + index) as u8));
-                    free(ptr, size);
-                }
-            });
-        }
+    let threads = halves.into_iter().enumerate().map(|(half, blocks)| {
+        std::thread::spawn(move || {
+            for (index, (address, size)) in blocks.into_iter().enumerate() {
+                let ptr = NonNull::new(address as *mut u8).unwrap();
+                let expected = (half * 1000 + index) as u8;
+                assert!(bytes(ptr, size).iter().all(|&byte| byte == expected));
+                free(ptr, size);
+            }
+        })
     });
+    let threads: Vec<_> = threads.collect();
+    // A scope would not wait until the threads have given back their caches.
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
     let after = alloc::stats();
     assert_eq!(after.allocated, 0);
     // Those threads are gone: what they kept came to the shared cache and is used here.

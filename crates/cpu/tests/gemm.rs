@@ -1,8 +1,6 @@
 //! Matrix products against a triple loop, over sizes, strides and types.
 
-use flambeau_cpu::gemm::{
-    BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm, gemm_batched,
-};
+use flambeau_cpu::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm, gemm_batched};
 use flambeau_cpu::pool;
 use half::{bf16, f16};
 use proptest::prelude::*;
@@ -62,18 +60,10 @@ struct Case {
     seed: u64,
 }
 
-fn strides(
-    rows: usize,
-    columns: usize,
-    (transposed, gap, line_gap): (bool, usize, usize),
-) -> (usize, usize) {
+fn strides(rows: usize, columns: usize, (transposed, gap, line_gap): (bool, usize, usize)) -> (usize, usize) {
     let (lines, inner) = (1 + gap, if transposed { rows } else { columns });
     let line = inner.max(1) * lines + line_gap;
-    if transposed {
-        (lines, line)
-    } else {
-        (line, lines)
-    }
+    if transposed { (lines, line) } else { (line, lines) }
 }
 
 struct Random(u64);
@@ -81,10 +71,7 @@ struct Random(u64);
 impl Random {
     /// A number between -1 and 1 with few digits.
     fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 40) as f64 / (1 << 23) as f64) - 1.0
     }
 
@@ -101,14 +88,7 @@ struct Operands<T> {
 }
 
 fn operands<T: Number>(case: &Case) -> Operands<T> {
-    let &Case {
-        m,
-        n,
-        k,
-        layouts,
-        expanded,
-        ..
-    } = case;
+    let &Case { m, n, k, layouts, expanded, .. } = case;
     let mut random = Random(case.seed);
     let mut make = |rows: usize, columns: usize, layout, no_rows: bool, no_columns: bool| {
         let (mut row, mut column) = strides(rows, columns, layout);
@@ -125,22 +105,14 @@ fn operands<T: Number>(case: &Case) -> Operands<T> {
 
 fn product<T: Number>(case: &Case, operands: &mut Operands<T>) -> Gemm<T> {
     let Operands { a, b, c, bias } = operands;
-    let matrix = |x: &(Vec<T>, usize, usize)| Matrix {
-        ptr: x.0.as_ptr(),
-        row: x.1 as isize,
-        column: x.2 as isize,
-    };
+    let matrix = |x: &(Vec<T>, usize, usize)| Matrix { ptr: x.0.as_ptr(), row: x.1 as isize, column: x.2 as isize };
     Gemm {
         m: case.m,
         n: case.n,
         k: case.k,
         a: matrix(a),
         b: matrix(b),
-        c: MatrixMut {
-            ptr: c.0.as_mut_ptr(),
-            row: c.1 as isize,
-            column: c.2 as isize,
-        },
+        c: MatrixMut { ptr: c.0.as_mut_ptr(), row: c.1 as isize, column: c.2 as isize },
         alpha: T::alpha(case.alpha),
         accumulate: case.accumulate,
         bias: match case.bias {
@@ -162,49 +134,27 @@ fn check<T: Number>(case: &Case) -> Result<Vec<T>, TestCaseError> {
     let mut touched = vec![false; before.len()];
     for i in 0..case.m {
         for j in 0..case.n {
-            let terms = (0..case.k)
-                .map(|p| a.0[i * a.1 + p * a.2].to_f64() * b.0[p * b.1 + j * b.2].to_f64());
-            let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| {
-                (sum + term, size + term.abs())
-            });
-            let start = if case.accumulate {
-                before[i * c.1 + j * c.2].to_f64()
-            } else {
-                0.0
-            };
+            let terms = (0..case.k).map(|p| a.0[i * a.1 + p * a.2].to_f64() * b.0[p * b.1 + j * b.2].to_f64());
+            let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+            let start = if case.accumulate { before[i * c.1 + j * c.2].to_f64() } else { 0.0 };
             let added = [0.0, bias[j].to_f64(), bias[i].to_f64()][usize::from(case.bias)];
             let exact = start + case.alpha * sum + added;
             let size = start.abs() + (case.alpha * size).abs() + added.abs();
             let (sum_rounding, stored_rounding) = T::ROUNDING;
-            let tolerance = (case.k + 4) as f64 * sum_rounding * size
-                + (stored_rounding * exact.abs()).max(T::SMALLEST);
+            let tolerance = (case.k + 4) as f64 * sum_rounding * size + (stored_rounding * exact.abs()).max(T::SMALLEST);
             let got = c.0[i * c.1 + j * c.2].to_f64();
-            prop_assert!(
-                (got - exact).abs() <= tolerance,
-                "[{i}, {j}]: {got} for {exact}, {case:?}"
-            );
+            prop_assert!((got - exact).abs() <= tolerance, "[{i}, {j}]: {got} for {exact}, {case:?}");
             touched[i * c.1 + j * c.2] = true;
         }
     }
     for (index, touched) in touched.into_iter().enumerate() {
-        prop_assert!(
-            touched || c.0[index] == before[index],
-            "wrote between the elements: {case:?}"
-        );
+        prop_assert!(touched || c.0[index] == before[index], "wrote between the elements: {case:?}");
     }
     Ok(operands.c.0)
 }
 
 fn size() -> impl Strategy<Value = usize> {
-    prop_oneof![
-        0..5usize,
-        1..40usize,
-        1..150usize,
-        Just(1),
-        Just(16),
-        Just(32),
-        Just(64)
-    ]
+    prop_oneof![0..5usize, 1..40usize, 1..150usize, Just(1), Just(16), Just(32), Just(64)]
 }
 
 prop_compose! {
@@ -292,14 +242,7 @@ fn threads(count: usize) -> std::sync::MutexGuard<'static, ()> {
 #[test]
 fn results_are_the_same_bits_for_any_number_of_threads() {
     let _turn = threads(1);
-    let shapes = [
-        (512, 384, 128),
-        (300, 65, 700),
-        (64, 1024, 900),
-        (1, 3000, 500),
-        (3000, 1, 500),
-        (700, 700, 300),
-    ];
+    let shapes = [(512, 384, 128), (300, 65, 700), (64, 1024, 900), (1, 3000, 500), (3000, 1, 500), (700, 700, 300)];
     for (m, n, k) in shapes {
         for transposed in [(false, false), (true, false), (false, true)] {
             let mut case = plain(m, n, k);
@@ -311,18 +254,10 @@ fn results_are_the_same_bits_for_any_number_of_threads() {
                 let product = product(&case, &mut operands);
                 // SAFETY: as in `check`.
                 unsafe { gemm(&product) };
-                operands
-                    .c
-                    .0
-                    .into_iter()
-                    .map(f32::to_bits)
-                    .collect::<Vec<_>>()
+                operands.c.0.into_iter().map(f32::to_bits).collect::<Vec<_>>()
             });
             let first = std::mem::take(&mut results[0]);
-            assert!(
-                results[1..].iter().all(|result| *result == first),
-                "{case:?}"
-            );
+            assert!(results[1..].iter().all(|result| *result == first), "{case:?}");
         }
     }
 }
@@ -339,10 +274,7 @@ fn a_row_of_a_product_is_the_same_bits_in_a_larger_one() {
         // SAFETY: a part of what the vectors hold.
         unsafe { gemm(&part) };
         for i in 0..rows {
-            assert_eq!(
-                operands.c.0[i * 100..i * 100 + columns],
-                whole[i * 100..i * 100 + columns]
-            );
+            assert_eq!(operands.c.0[i * 100..i * 100 + columns], whole[i * 100..i * 100 + columns]);
         }
     }
 }
@@ -350,35 +282,14 @@ fn a_row_of_a_product_is_the_same_bits_in_a_larger_one() {
 #[test]
 fn batches_equal_their_products() {
     let _turn = threads(2);
-    for (m, n, k, outer, inner) in [
-        (64, 64, 32, 4, 8),
-        (200, 130, 300, 1, 3),
-        (5, 7, 3, 3, 1),
-        (1, 90, 40, 2, 3),
-    ] {
+    for (m, n, k, outer, inner) in [(64, 64, 32, 4, 8), (200, 130, 300, 1, 3), (5, 7, 3, 3, 1), (1, 90, 40, 2, 3)] {
         let mut random = Random(5);
-        let (a, b) = (
-            random.fill::<f32>(outer * inner * m * k),
-            random.fill::<f32>(outer * k * n),
-        );
-        let (mut c, mut expected) = (
-            vec![0f32; outer * inner * m * n],
-            vec![0f32; outer * inner * m * n],
-        );
+        let (a, b) = (random.fill::<f32>(outer * inner * m * k), random.fill::<f32>(outer * k * n));
+        let (mut c, mut expected) = (vec![0f32; outer * inner * m * n], vec![0f32; outer * inner * m * n]);
         // The right operand is expanded along the inner axis.
         let axes = [
-            BatchAxis {
-                len: outer,
-                a: (inner * m * k) as isize,
-                b: (k * n) as isize,
-                c: (inner * m * n) as isize,
-            },
-            BatchAxis {
-                len: inner,
-                a: (m * k) as isize,
-                b: 0,
-                c: (m * n) as isize,
-            },
+            BatchAxis { len: outer, a: (inner * m * k) as isize, b: (k * n) as isize, c: (inner * m * n) as isize },
+            BatchAxis { len: inner, a: (m * k) as isize, b: 0, c: (m * n) as isize },
         ];
         let product = Gemm::contiguous(m, n, k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         // SAFETY: the vectors hold all matrices of the batch.
@@ -386,29 +297,18 @@ fn batches_equal_their_products() {
             gemm_batched(&product, &axes);
             for index in 0..outer * inner {
                 let b = b[index / inner * k * n..].as_ptr();
-                let (a, c) = (
-                    a[index * m * k..].as_ptr(),
-                    expected[index * m * n..].as_mut_ptr(),
-                );
+                let (a, c) = (a[index * m * k..].as_ptr(), expected[index * m * n..].as_mut_ptr());
                 gemm(&Gemm::contiguous(m, n, k, a, b, c));
             }
         }
-        let error = c
-            .iter()
-            .zip(&expected)
-            .map(|(x, y)| (x - y).abs())
-            .fold(0.0, f32::max);
+        let error = c.iter().zip(&expected).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);
         assert!(error <= 1e-5 * k as f32, "{error}");
     }
 }
 
 #[test]
 fn integers_wrap_around() {
-    fn check_integers<T: GemmElement + PartialEq + std::fmt::Debug>(
-        from: fn(i64) -> T,
-        alpha: T::Alpha,
-        alpha_value: i64,
-    ) {
+    fn check_integers<T: GemmElement + PartialEq + std::fmt::Debug>(from: fn(i64) -> T, alpha: T::Alpha, alpha_value: i64) {
         let (m, n, k) = (37, 150, 23);
         let value = |index: usize| (index as i64).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64);
         let a: Vec<T> = (0..m * k).map(|index| from(value(index))).collect();
@@ -416,14 +316,9 @@ fn integers_wrap_around() {
         for (transposed, accumulate) in [(false, false), (true, true)] {
             let mut c: Vec<T> = (0..m * n).map(|index| from(index as i64)).collect();
             let mut product = Gemm::contiguous(m, n, k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
-            (product.accumulate, product.alpha, product.bias) =
-                (accumulate, alpha, Bias::Columns(a.as_ptr()));
+            (product.accumulate, product.alpha, product.bias) = (accumulate, alpha, Bias::Columns(a.as_ptr()));
             if transposed {
-                product.b = Matrix {
-                    ptr: b.as_ptr(),
-                    row: 1,
-                    column: k as isize,
-                };
+                product.b = Matrix { ptr: b.as_ptr(), row: 1, column: k as isize };
             }
             // SAFETY: as large as the vectors; the bias is a part of `a`.
             unsafe { gemm(&product) };
@@ -434,9 +329,7 @@ fn integers_wrap_around() {
                         sum.wrapping_add(value(i * k + p).wrapping_mul(value(at + 7)))
                     });
                     let start = if accumulate { (i * n + j) as i64 } else { 0 };
-                    let exact = start
-                        .wrapping_add(sum.wrapping_mul(alpha_value))
-                        .wrapping_add(value(j));
+                    let exact = start.wrapping_add(sum.wrapping_mul(alpha_value)).wrapping_add(value(j));
                     assert_eq!(c[i * n + j], from(exact), "[{i}, {j}]");
                 }
             }
@@ -456,8 +349,7 @@ fn nothing_to_sum_gives_zeros_or_the_bias() {
     let nothing = [f32::NAN; 4];
     for (m, n) in [(2, 3), (1, 3), (2, 1)] {
         let mut c = [f32::NAN; 6];
-        let mut product =
-            Gemm::contiguous(m, n, 0, nothing.as_ptr(), nothing.as_ptr(), c.as_mut_ptr());
+        let mut product = Gemm::contiguous(m, n, 0, nothing.as_ptr(), nothing.as_ptr(), c.as_mut_ptr());
         // SAFETY: the result has room, and there is nothing else to read.
         unsafe { gemm(&product) };
         assert_eq!(c[..m * n], [0.0; 6][..m * n]);
@@ -469,16 +361,7 @@ fn nothing_to_sum_gives_zeros_or_the_bias() {
     }
     let (i, mut j) = ([7i64; 4], [7i64; 4]);
     // SAFETY: as above.
-    unsafe {
-        gemm(&Gemm::contiguous(
-            2,
-            2,
-            0,
-            i.as_ptr(),
-            i.as_ptr(),
-            j.as_mut_ptr(),
-        ))
-    };
+    unsafe { gemm(&Gemm::contiguous(2, 2, 0, i.as_ptr(), i.as_ptr(), j.as_mut_ptr())) };
     assert_eq!(j, [0; 4]);
 }
 
@@ -492,16 +375,7 @@ fn infinities_and_nans_go_where_they_belong() {
         a[3 * k + 8] = f32::NAN;
         let mut c = vec![0.0f32; m * n];
         // SAFETY: the vectors have these sizes.
-        unsafe {
-            gemm(&Gemm::contiguous(
-                m,
-                n,
-                k,
-                a.as_ptr(),
-                b.as_ptr(),
-                c.as_mut_ptr(),
-            ))
-        };
+        unsafe { gemm(&Gemm::contiguous(m, n, k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr())) };
         for (index, &value) in c.iter().enumerate() {
             match index / n {
                 2 => assert_eq!(value, f32::INFINITY),

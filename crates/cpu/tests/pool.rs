@@ -40,14 +40,16 @@ fn every_index_is_visited_once() {
 #[test]
 fn several_threads_take_part() {
     let _turn = with_threads(3);
-    let ids = Mutex::new(std::collections::HashSet::new());
-    let here = std::thread::current().id();
-    parallel_for(300, 1, &|_| {
-        ids.lock().unwrap().insert(std::thread::current().id());
-        std::thread::sleep(Duration::from_millis(1));
+    // Nobody goes on before three threads have met, which takes three.
+    let (arrived, begin) = (AtomicUsize::new(0), Instant::now());
+    parallel_for(3, 1, &|_| {
+        arrived.fetch_add(1, Relaxed);
+        while arrived.load(Relaxed) < 3 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "waited alone");
+            std::thread::sleep(Duration::from_micros(50));
+        }
     });
-    let ids = ids.into_inner().unwrap();
-    assert!(ids.contains(&here) && ids.len() == 3, "{ids:?}");
+    assert_eq!(arrived.into_inner(), 3);
 }
 
 #[test]

@@ -153,6 +153,48 @@ pub struct Indexing<'a> {
     pub indices: &'a [IndexOperand<'a>],
 }
 
+/// Values looked up in sorted rows. All operands are contiguous; strides are not looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The sorted rows.
+    pub rows: Operand<'a>,
+    /// Length of a row.
+    pub length: usize,
+    /// Whether there is but one row, for all values.
+    pub shared: bool,
+    /// The values, of the same dtype.
+    pub values: Operand<'a>,
+    /// How many.
+    pub count: usize,
+    /// How many belong to a row.
+    pub per_row: usize,
+    /// For each row the places of its elements in ascending order (`int64`), where it is not sorted.
+    pub order: Option<Operand<'a>>,
+    /// Behind equal elements instead of before them.
+    pub right: bool,
+    /// The places, `int32` or `int64`.
+    pub out: Operand<'a>,
+}
+
+/// A sort of rows: stable, NaN the largest.
+#[derive(Clone, Copy, Debug)]
+pub struct Sort<'a> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Length of a row.
+    pub length: usize,
+    /// From the largest on.
+    pub descending: bool,
+    /// The elements; strides of row, element.
+    pub input: Operand<'a>,
+    /// Where the sorted elements go; strides of row, element.
+    pub values: Operand<'a>,
+    /// Where their places in the row go, `int64`; strides of row, element.
+    pub places: Operand<'a>,
+    /// How many of each row are asked for, the first ones.
+    pub count: usize,
+}
+
 /// A device: memory and kernels.
 ///
 /// Kernels that a device lacks answer with `NotImplementedError`, by operation and device.
@@ -290,6 +332,22 @@ pub trait Backend: Send + Sync + 'static {
     /// See NOTE [kernel contract]: every place that indices in range name lies in the tensor.
     unsafe fn index(&self, call: &Indexing) -> Result<()> {
         Err(lacking(call.op, call.tensor.dtype, self.kind()))
+    }
+
+    /// Finds the places of values in sorted rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn search(&self, call: &Search) -> Result<()> {
+        Err(lacking("searchsorted", call.values.dtype, self.kind()))
+    }
+
+    /// Sorts rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn sort(&self, call: &Sort) -> Result<()> {
+        Err(lacking("sort", call.input.dtype, self.kind()))
     }
 
     /// Finds the elements that are not zero, in row-major order: calls `make` with their number for memory, and writes

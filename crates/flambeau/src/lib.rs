@@ -20,6 +20,12 @@ pub use flambeau_data as data;
 pub use flambeau_engine::{Storage, Tensor, autograd, backend, ir, ops, random, tensor, transform};
 pub use flambeau_io as io;
 
+/// Layers, losses, initialisers and optimizers, with `#[derive(Module)]`.
+pub mod nn {
+    pub use flambeau_derive::Module;
+    pub use flambeau_nn::*;
+}
+
 /// How the CPU works: memory and threads.
 pub mod cpu {
     pub use flambeau_cpu::alloc::{Stats, empty_cache, reset_peak, stats};
@@ -31,5 +37,6 @@ pub mod prelude {
     pub use crate::Tensor;
     pub use crate::autograd::no_grad;
     pub use crate::base::{DType, Device, Error, Result, Scalar};
+    pub use crate::nn::Module;
     pub use crate::random::manual_seed;
 }

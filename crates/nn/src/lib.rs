@@ -1,1 +1,20 @@
 //! Layers, losses, initialisers and optimizers.
+//!
+//! A [`Module`] is anything that holds parameters; `#[derive(Module)]` (from the crate `flambeau`)
+//! makes one of a struct. A [`Layer`] is a module from one tensor to one tensor.
+
+mod dropout;
+mod embedding;
+pub mod init;
+mod linear;
+mod module;
+mod norm;
+pub mod optim;
+mod sequential;
+
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use linear::Linear;
+pub use module::{clip_grad_norm, Buffer, LoadReport, Mode, Module, Parameter, Path, Slot, StateDict};
+pub use norm::LayerNorm;
+pub use sequential::{Activation, Layer, Sequential};

@@ -71,8 +71,9 @@ fn set_grad(_: Python<'_>, t: &Tensor, value: &Bound<'_, PyAny>) -> Ret<()> {
         t.set_grad(None);
         return Ok(());
     }
-    let grad = expect_tensor(value)
-        .map_err(|_| type_error(format!("assigned grad expected to be a Tensor or None but got grad of type {}", type_name(value.as_ptr()))))?;
+    let grad = expect_tensor(value).map_err(|_| {
+        type_error(format!("assigned grad expected to be a Tensor or None but got grad of type {}", type_name(value.as_ptr())))
+    })?;
     if grad.is(t) {
         return Err(runtime_error("can't assign Variable as its own grad"));
     }
@@ -84,7 +85,11 @@ fn set_grad(_: Python<'_>, t: &Tensor, value: &Bound<'_, PyAny>) -> Ret<()> {
         )));
     }
     if !grad.device().same(t.device()) {
-        return Err(runtime_error(format!("assigned grad has data located on a different device: {} instead of {}", grad.device(), t.device())));
+        return Err(runtime_error(format!(
+            "assigned grad has data located on a different device: {} instead of {}",
+            grad.device(),
+            t.device()
+        )));
     }
     if grad.shape() != t.shape() {
         return Err(runtime_error(format!("assigned grad has data of a different size: {:?} instead of {:?}", grad.shape(), t.shape())));
@@ -94,9 +99,13 @@ fn set_grad(_: Python<'_>, t: &Tensor, value: &Bound<'_, PyAny>) -> Ret<()> {
 }
 
 fn set_data(_: Python<'_>, t: &Tensor, value: &Bound<'_, PyAny>) -> Ret<()> {
-    let new = expect_tensor(value).map_err(|_| type_error(format!("Variable data has to be a tensor, but got {}", type_name(value.as_ptr()))))?;
+    let new =
+        expect_tensor(value).map_err(|_| type_error(format!("Variable data has to be a tensor, but got {}", type_name(value.as_ptr()))))?;
     if t.requires_grad() && !new.dtype().is_differentiable() {
-        return Err(runtime_error(format!("data set to a tensor that requires gradients must be floating point or complex dtype, got {}", new.dtype())));
+        return Err(runtime_error(format!(
+            "data set to a tensor that requires gradients must be floating point or complex dtype, got {}",
+            new.dtype()
+        )));
     }
     // SAFETY: the GIL is held, and work done without it has aliases.
     Ok(unsafe { t.replace(new.storage().clone(), new.layout().clone(), new.dtype())? })
@@ -176,8 +185,7 @@ unsafe extern "C" fn getter(obj: Ptr, which: *mut c_void) -> Ptr {
 unsafe extern "C" fn setter(obj: Ptr, value: Ptr, which: *mut c_void) -> c_int {
     guard_int(|py| {
         // SAFETY: as in `getter`; the value is null where the attribute is deleted.
-        let (attribute, t, value) =
-            unsafe { (&*which.cast::<Attribute>(), own_tensor(obj)?, Bound::from_borrowed_ptr_or_opt(py, value)) };
+        let (attribute, t, value) = unsafe { (&*which.cast::<Attribute>(), own_tensor(obj)?, Bound::from_borrowed_ptr_or_opt(py, value)) };
         let name = attribute.name.to_string_lossy();
         let Some(set) = attribute.set else { return Err(type_error(format!("attribute '{name}' cannot be set"))) };
         // Deleting a gradient takes it away; nothing else can be deleted.

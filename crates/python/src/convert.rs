@@ -46,7 +46,7 @@ fn int_value(py: Python<'_>, obj: Ptr) -> Ret<i64> {
     // SAFETY: callers hold an int object.
     let n = unsafe { ffi::PyLong_AsLongLong(obj) };
     if n == -1 && PyErr::occurred(py) {
-        PyErr::take(py);
+        clear_error(py);
         return Err(runtime_error("Overflow when unpacking long: the integer does not fit 64 bits"));
     }
     Ok(n)
@@ -100,10 +100,10 @@ pub fn plain_number(py: Python<'_>, obj: Ptr) -> Ret<Option<Scalar>> {
         if ffi::PyLong_Check(obj) != 0 {
             let n = ffi::PyLong_AsLongLong(obj);
             if n == -1 && PyErr::occurred(py) {
-                PyErr::take(py);
+                clear_error(py);
                 let u = ffi::PyLong_AsUnsignedLongLong(obj);
                 if u == u64::MAX && PyErr::occurred(py) {
-                    PyErr::take(py);
+                    clear_error(py);
                     return Err(runtime_error("Overflow when unpacking long: the integer does not fit 64 bits"));
                 }
                 return Ok(Some(Scalar::UInt(u)));
@@ -184,7 +184,8 @@ pub fn ints_of(py: Python<'_>, obj: Ptr) -> Ret<Option<SmallVec<[i64; 6]>>> {
 pub fn convert(py: Python<'_>, p: &Param, numbers: bool, obj: Ptr) -> Ret<Option<Converted>> {
     // SAFETY: callers hold an object.
     if obj == unsafe { ffi::Py_None() } {
-        let takes = p.optional || p.default == Some("None") || matches!(p.kind, Kind::DType | Kind::Device | Kind::Layout | Kind::Generator);
+        let takes =
+            p.optional || p.default == Some("None") || matches!(p.kind, Kind::DType | Kind::Device | Kind::Layout | Kind::Generator);
         return if takes { own(Value::None) } else { Ok(None) };
     }
     match p.kind {
@@ -224,6 +225,14 @@ fn ints(py: Python<'_>, p: &Param, obj: Ptr) -> Ret<Option<Converted>> {
         return own(Value::Ints(SmallVec::from_elem(n, size)));
     }
     Ok(None)
+}
+
+/// A truth value: Python's or NumPy's bool; an int is none.
+pub fn convert_bool(py: Python<'_>, obj: Ptr) -> Ret<Option<bool>> {
+    Ok(match boolean(py, obj)? {
+        Some(Converted { value: Value::Bool(b), .. }) => Some(b),
+        _ => None,
+    })
 }
 
 fn boolean(py: Python<'_>, obj: Ptr) -> Ret<Option<Converted>> {

@@ -198,14 +198,16 @@ pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>, device: Option<D
 fn options(py: Python<'_>, dtype: Option<&Bound<'_, PyAny>>, device: Option<&Bound<'_, PyAny>>) -> Ret<(Option<DType>, Option<Device>)> {
     let dtype = match dtype {
         Some(d) if !d.is_none() => Some(
-            dtype_of(py, d.as_ptr()).ok_or_else(|| type_error(format!("tensor(): argument 'dtype' must be torch.dtype, not {}", type_name(d.as_ptr()))))?,
+            dtype_of(py, d.as_ptr())
+                .ok_or_else(|| type_error(format!("tensor(): argument 'dtype' must be torch.dtype, not {}", type_name(d.as_ptr()))))?,
         ),
         _ => None,
     };
     let device = match device {
-        Some(d) if !d.is_none() => {
-            Some(device_of(d)?.ok_or_else(|| type_error(format!("tensor(): argument 'device' must be torch.device, not {}", type_name(d.as_ptr()))))?)
-        }
+        Some(d) if !d.is_none() => Some(
+            device_of(d)?
+                .ok_or_else(|| type_error(format!("tensor(): argument 'device' must be torch.device, not {}", type_name(d.as_ptr()))))?,
+        ),
         _ => None,
     };
     Ok((dtype, device))

@@ -203,7 +203,10 @@ impl Drop for Foreign {
 /// A tensor on what another library describes.
 fn from_described(d: &DlTensor, read_only: bool, owner: Foreign) -> Ret<Tensor> {
     if d.device.kind != CPU {
-        return Err(buffer_error(format!("from_dlpack: memory on DLPack device type {} is not available: move it to the CPU first", d.device.kind)));
+        return Err(buffer_error(format!(
+            "from_dlpack: memory on DLPack device type {} is not available: move it to the CPU first",
+            d.device.kind
+        )));
     }
     let found = TYPES.into_iter().find(|(_, code, bits)| *code == d.dtype.code && *bits == d.dtype.bits && d.dtype.lanes == 1);
     let (dtype, ..) = found.ok_or_else(|| {

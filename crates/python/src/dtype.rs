@@ -137,7 +137,9 @@ impl FInfo {
                 Some(t) => dtype_of(py, t.as_ptr()).ok_or_else(|| type_error("torch.finfo() requires a dtype"))?.to_real(),
             };
             if !dtype.is_float() {
-                return Err(type_error(format!("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{dtype}'")));
+                return Err(type_error(format!(
+                    "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{dtype}'"
+                )));
             }
             Ok(FInfo(dtype))
         })

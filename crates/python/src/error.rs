@@ -58,10 +58,20 @@ pub fn out_of_memory_class(py: Python<'_>) -> PyResult<&Py<PyType>> {
 /// The exception of an error. One that came from Python is raised again as it was.
 #[cold]
 pub fn to_exception(e: Error) -> PyErr {
+    // Attached by PyO3's count, so that what the error carries (a traceback, and all that it holds) is dropped at once.
+    Python::attach(|py| {
+        let raised = exception(py, &e);
+        drop(e);
+        raised
+    })
+}
+
+fn exception(py: Python<'_>, e: &Error) -> PyErr {
     if let Some(carried) = e.payload().and_then(|p| p.downcast_ref::<PyErr>()) {
-        return Python::attach(|py| carried.clone_ref(py));
+        return carried.clone_ref(py);
     }
     let text = e.message().to_owned();
+    let of = |class: PyResult<Bound<'_, PyType>>, text: String| class.map_or_else(|e| e, |class| PyErr::from_type(class, text));
     match e.kind() {
         ErrorKind::Runtime => PyRuntimeError::new_err(text),
         ErrorKind::Index => PyIndexError::new_err(text),
@@ -70,17 +80,11 @@ pub fn to_exception(e: Error) -> PyErr {
         ErrorKind::NotImplemented => PyNotImplementedError::new_err(text),
         ErrorKind::Io => PyOSError::new_err(text),
         ErrorKind::Attribute => PyAttributeError::new_err(text),
-        ErrorKind::OutOfMemory => Python::attach(|py| match out_of_memory_class(py) {
-            Ok(class) => PyErr::from_type(class.bind(py).clone(), text),
-            Err(e) => e,
-        }),
-        ErrorKind::Unpickling => Python::attach(|py| {
+        ErrorKind::OutOfMemory => of(out_of_memory_class(py).map(|c| c.bind(py).clone()), text),
+        ErrorKind::Unpickling => {
             let class = py.import("pickle").and_then(|m| m.getattr("UnpicklingError")).and_then(|c| Ok(c.cast_into::<PyType>()?));
-            match class {
-                Ok(class) => PyErr::from_type(class, text),
-                Err(e) => e,
-            }
-        }),
+            of(class, text)
+        }
     }
 }
 
@@ -138,6 +142,12 @@ pub fn shielded<R>(f: impl FnOnce() -> Ret<R>) -> PyResult<R> {
 #[inline]
 pub fn checked(py: Python<'_>, ptr: Ptr) -> Ret<Ptr> {
     if ptr.is_null() { Err(Raised(PyErr::fetch(py))) } else { Ok(ptr) }
+}
+
+/// Forgets what was raised.
+pub fn clear_error(_: Python<'_>) {
+    // SAFETY: the thread is attached.
+    unsafe { ffi::PyErr_Clear() };
 }
 
 /// A `TypeError`.

@@ -208,13 +208,7 @@ impl Build for Builder {
         .map(Some)
     }
 
-    fn fill_dict(
-        &mut self,
-        kind: DictKind,
-        empty: Option<Made>,
-        pairs: Vec<(Made, Made)>,
-        attributes: Option<Made>,
-    ) -> EngineResult<Made> {
+    fn fill_dict(&mut self, kind: DictKind, empty: Option<Made>, pairs: Vec<(Made, Made)>, attributes: Option<Made>) -> EngineResult<Made> {
         let dict = match empty {
             Some(d) => d,
             None => self.empty_dict(kind)?.ok_or_else(|| flambeau_base::Error::runtime("load: no dictionary"))?,

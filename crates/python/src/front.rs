@@ -39,6 +39,44 @@ impl FrontEnd for Interpreter {
     }
 }
 
+/// A reference to a Python object in what the engine owns, which may be dropped anywhere.
+///
+/// PyO3's `Py` waits with its release until PyO3 itself is entered again, if it is dropped in a slot that
+/// PyO3 did not call; what the object keeps alive would stay until then.
+#[repr(transparent)]
+pub struct Held(NonNull<ffi::PyObject>);
+
+// SAFETY: the pointer is used with the GIL only.
+unsafe impl Send for Held {}
+// SAFETY: as above.
+unsafe impl Sync for Held {}
+
+impl Held {
+    /// Holds an object.
+    pub fn new(object: &Bound<'_, PyAny>) -> Held {
+        // SAFETY: an object is not null; the reference is taken here and given back on drop.
+        unsafe { Held(NonNull::new_unchecked(object.clone().into_ptr())) }
+    }
+
+    /// The object.
+    pub fn as_ptr(&self) -> *mut ffi::PyObject {
+        self.0.as_ptr()
+    }
+
+    /// The object.
+    pub fn bind<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        // SAFETY: this holds it.
+        unsafe { Bound::from_borrowed_ptr(py, self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Where the interpreter has ended there is nothing to give back.
+        Interpreter.locked(&mut || Interpreter.release(self.0.cast()));
+    }
+}
+
 /// Makes Python the engine's front end.
 pub fn install() {
     static PYTHON: Interpreter = Interpreter;

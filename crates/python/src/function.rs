@@ -4,6 +4,7 @@
 //! from a tensor through its node to the context and back lies open to Python's collector.
 
 use crate::error::*;
+use crate::front::Held;
 use crate::hooks::{HookHandle, grads_of, grads_tuple, register_on_node};
 use crate::tensor_type::*;
 use flambeau_base::{Error, Result as EngineResult};
@@ -39,7 +40,9 @@ impl FunctionNode {
 
     fn live(&self) -> Ret<Arc<Node>> {
         self.node.get().and_then(Weak::upgrade).ok_or_else(|| {
-            runtime_error("the graph that this context belongs to is not there (any more): the call was not recorded, or its results are gone")
+            runtime_error(
+                "the graph that this context belongs to is not there (any more): the call was not recorded, or its results are gone",
+            )
         })
     }
 }
@@ -142,7 +145,7 @@ fn object_of(owned: flambeau_engine::autograd::Owned<'_>) -> Option<ManuallyDrop
 
 /// A context as the engine's derivative.
 pub struct PythonBackward {
-    context: Py<FunctionNode>,
+    context: Held,
     name: String,
 }
 
@@ -164,7 +167,7 @@ impl CustomBackward for PythonBackward {
 
     fn release(&self) {
         let old = {
-            let mut state = self.context.get().state();
+            let mut state = self.node().state();
             state.released = !state.kept.is_empty();
             std::mem::take(&mut state.kept)
         };
@@ -177,9 +180,15 @@ impl CustomBackward for PythonBackward {
 }
 
 impl PythonBackward {
+    /// The native half of the context.
+    fn node(&self) -> &FunctionNode {
+        // SAFETY: the held object is a context (see `function_attach`), whose native half is frozen.
+        unsafe { std::mem::transmute::<&Held, &Py<FunctionNode>>(&self.context) }.get()
+    }
+
     fn run(&self, py: Python<'_>, node: &Arc<Node>, mut grads: Grads) -> Ret<Grads> {
         let context = self.context.bind(py);
-        if context.get().state().materialize {
+        if self.node().state().materialize {
             for (grad, info) in grads.iter_mut().zip(node.output_infos()) {
                 if grad.is_none() {
                     *grad = Some(Tensor::zeros(&info.sizes, info.dtype, info.device)?);
@@ -235,7 +244,7 @@ pub fn function_attach<'py>(
             given.push((t, how));
         }
         let name = ctx.get_type().name()?.to_string();
-        let op = PythonBackward { context: ctx.clone().unbind(), name };
+        let op = PythonBackward { context: Held::new(ctx.as_any()), name };
         let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
         let (node, made) = attach(Box::new(op), &refs, &given)?;
         let this = ctx.get();

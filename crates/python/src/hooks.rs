@@ -1,6 +1,7 @@
 //! Python functions as the engine's hooks.
 
 use crate::error::*;
+use crate::front::Held;
 use crate::tensor_type::*;
 use flambeau_base::Result as EngineResult;
 use flambeau_engine::Tensor;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Weak};
 
 /// A Python function that sees a gradient.
 pub struct GradientHook {
-    function: Py<PyAny>,
+    function: Held,
     /// Whether it is given the tensor itself and answers nothing.
     observer: bool,
 }
@@ -45,7 +46,7 @@ impl GradientHook {
 
 /// A Python function that sees what goes into or comes out of a node.
 pub struct GraphHook {
-    function: Py<PyAny>,
+    function: Held,
     before: bool,
 }
 
@@ -92,7 +93,11 @@ impl GraphHook {
         let new = grads_of(&answer)?;
         let old = if self.before { inputs } else { outputs };
         if new.len() != old.len() {
-            return Err(runtime_error(format!("hook has returned an incorrect number of values (got {}, but expected {})", new.len(), old.len())));
+            return Err(runtime_error(format!(
+                "hook has returned an incorrect number of values (got {}, but expected {})",
+                new.len(),
+                old.len()
+            )));
         }
         Ok(Some(new))
     }
@@ -159,7 +164,7 @@ fn check_callable(hook: &Bound<'_, PyAny>) -> Ret<()> {
 pub fn register<'py>(object: &Bound<'py, PyAny>, hook: &Bound<'py, PyAny>, after: bool) -> Ret<Ptr> {
     check_callable(hook)?;
     let t = expect_tensor(object)?;
-    let function = GradientHook { function: hook.clone().unbind(), observer: after };
+    let function = GradientHook { function: Held::new(hook), observer: after };
     let history = if after { None } else { t.grad_fn() };
     let id = if after { t.add_accumulated_hook(Arc::new(function))? } else { t.add_hook(Arc::new(function))? };
     let place = match history {
@@ -172,8 +177,7 @@ pub fn register<'py>(object: &Bound<'py, PyAny>, hook: &Bound<'py, PyAny>, after
 /// Registers a Python function on a node.
 pub fn register_on_node(py: Python<'_>, node: &Arc<Node>, hook: &Bound<'_, PyAny>, before: bool) -> Ret<Py<HookHandle>> {
     check_callable(hook)?;
-    let function = Arc::new(GraphHook { function: hook.clone().unbind(), before });
+    let function = Arc::new(GraphHook { function: Held::new(hook), before });
     let id = if before { node.add_pre_hook(function) } else { node.add_post_hook(function) };
     Ok(Py::new(py, HookHandle { place: Place::Node(Arc::downgrade(node)), id })?)
 }
-

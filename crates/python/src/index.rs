@@ -27,8 +27,11 @@ fn bound(py: Python<'_>, obj: &Bound<'_, PyAny>) -> Ret<Option<i64>> {
     // SAFETY: an object; a null error class asks for clipping.
     let n = unsafe { ffi::PyNumber_AsSsize_t(obj.as_ptr(), std::ptr::null_mut()) };
     if n == -1 && PyErr::occurred(py) {
-        PyErr::take(py);
-        return Err(type_error(format!("slice indices must be integers or None or have an __index__ method, got {}", type_name(obj.as_ptr()))));
+        clear_error(py);
+        return Err(type_error(format!(
+            "slice indices must be integers or None or have an __index__ method, got {}",
+            type_name(obj.as_ptr())
+        )));
     }
     Ok(Some(n as i64))
 }

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod autograd;
+mod conversion;
 mod convert;
 mod data;
 mod dlpack;
@@ -24,7 +25,9 @@ mod numpy;
 mod objects;
 mod op_function;
 mod operators;
+mod optim;
 mod parse;
+mod printing;
 mod return_types;
 mod size;
 mod storage;
@@ -69,7 +72,8 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     let base = unsafe { Bound::from_borrowed_ptr(py, tensor_type::base_type().cast()) };
     m.add("TensorBase", &base)?;
     m.add("OutOfMemoryError", error::out_of_memory_class(py)?)?;
-    let places = [(place::NN, submodule(m, "_nn")?), (place::SPECIAL, submodule(m, "_special")?), (place::LINALG, submodule(m, "_linalg")?)];
+    let places =
+        [(place::NN, submodule(m, "_nn")?), (place::SPECIAL, submodule(m, "_special")?), (place::LINALG, submodule(m, "_linalg")?)];
     table::install(m, &places, &base)?;
     dtype::register(m)?;
     objects::register(m)?;
@@ -85,6 +89,8 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
     files::register(m)?;
     misc::register(m)?;
+    optim::register(m)?;
+    printing::register(m)?;
     Ok(())
 }
 

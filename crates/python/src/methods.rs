@@ -1,12 +1,13 @@
 //! Methods of tensors that are no operations: what tells about them, and what changes what they are.
 
 use crate::attributes::int_ptr;
+use crate::conversion;
 use crate::convert::{int_of, ints_of, scalar_ptr};
 use crate::error::*;
 use crate::objects::MemoryFormatObject;
 use crate::size::size_object;
 use crate::tensor_type::*;
-use flambeau_base::{DeviceKind, Layout, MemoryFormat, wrap_dim};
+use flambeau_base::{DType, Device, DeviceKind, Layout, MemoryFormat, wrap_dim};
 use flambeau_engine::Tensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -45,6 +46,26 @@ impl<'py> Call<'_, 'py> {
         Ok(None)
     }
 
+    /// The positional arguments.
+    pub fn positional(&self) -> impl Iterator<Item = Bound<'py, PyAny>> {
+        // SAFETY: arguments, which the interpreter holds during the call.
+        self.args[..self.positional].iter().map(|&p| unsafe { Bound::from_borrowed_ptr(self.py, p) })
+    }
+
+    /// The named arguments.
+    pub fn named(&self) -> Ret<Vec<(String, Bound<'py, PyAny>)>> {
+        (self.positional..self.args.len())
+            .map(|k| {
+                // SAFETY: names is a tuple of as many strings as there are named arguments.
+                let (key, value) = unsafe {
+                    let key = Bound::from_borrowed_ptr(self.py, ffi::PyTuple_GetItem(self.names, (k - self.positional) as isize));
+                    (key, Bound::from_borrowed_ptr(self.py, self.args[k]))
+                };
+                Ok((key.extract()?, value))
+            })
+            .collect()
+    }
+
     /// Whether there is no argument at all.
     fn bare(&self) -> bool {
         self.args.is_empty()
@@ -80,7 +101,8 @@ fn item(c: &Call) -> Ret<Ptr> {
 fn size(c: &Call) -> Ret<Ptr> {
     match c.arg(0, "dim")? {
         Some(dim) if !dim.is_none() => {
-            let dim = int_of(c.py, dim.as_ptr())?.ok_or_else(|| type_error(format!("size(): argument 'dim' must be int, not {}", type_name(dim.as_ptr()))))?;
+            let dim = int_of(c.py, dim.as_ptr())?
+                .ok_or_else(|| type_error(format!("size(): argument 'dim' must be int, not {}", type_name(dim.as_ptr()))))?;
             check_dim(c.tensor, dim)?;
             int_ptr(c.py, c.tensor.shape()[wrap_dim("size", dim, c.tensor.ndim())?])
         }
@@ -147,7 +169,11 @@ fn set_(c: &Call) -> Ret<Ptr> {
     };
     if let Ok(t) = expect_tensor(&source) {
         if t.dtype() != c.tensor.dtype() {
-            return Err(runtime_error(format!("set_: Could not set tensor of type {} to a tensor of type {}", t.dtype(), c.tensor.dtype())));
+            return Err(runtime_error(format!(
+                "set_: Could not set tensor of type {} to a tensor of type {}",
+                t.dtype(),
+                c.tensor.dtype()
+            )));
         }
         if c.arg(1, "storage_offset")?.is_none() {
             return replace(c, t.storage().clone(), t.layout().clone());
@@ -279,26 +305,81 @@ static METHODS: &[(&CStr, Method, &CStr)] = &[
     (c"is_shared", |_| bool_ptr(false), c"Whether its memory is shared between processes."),
     (c"is_conj", |_| bool_ptr(false), c"Whether it is a conjugated view: flambeau conjugates at once."),
     (c"is_neg", |_| bool_ptr(false), c"Whether it is a negated view: flambeau negates at once."),
-    (c"get_device", |c| if c.tensor.device().kind == DeviceKind::Cpu { scalar_ptr(c.py, (-1i64).into()) } else { int_ptr(c.py, c.tensor.device().index.unwrap_or(0).into()) }, c"The number of the device, -1 for the CPU."),
+    (
+        c"get_device",
+        |c| {
+            if c.tensor.device().kind == DeviceKind::Cpu {
+                scalar_ptr(c.py, (-1i64).into())
+            } else {
+                int_ptr(c.py, c.tensor.device().index.unwrap_or(0).into())
+            }
+        },
+        c"The number of the device, -1 for the CPU.",
+    ),
     (c"_is_view", |c| bool_ptr(c.tensor.base().is_some()), c"Whether it is a view of another tensor."),
-    (c"is_set_to", |c| {
-        let other = c.need(0, "tensor", "is_set_to")?;
-        let other = expect_tensor(&other)?;
-        bool_ptr(c.tensor.shares_storage(other) && c.tensor.layout() == other.layout())
-    }, c"Whether both look at the same memory in the same way."),
+    (
+        c"is_set_to",
+        |c| {
+            let other = c.need(0, "tensor", "is_set_to")?;
+            let other = expect_tensor(&other)?;
+            bool_ptr(c.tensor.shares_storage(other) && c.tensor.layout() == other.layout())
+        },
+        c"Whether both look at the same memory in the same way.",
+    ),
     (c"requires_grad_", requires_grad_, c"Asks for a gradient of this leaf, or does without."),
     (c"detach", |c| wrap(c.py, c.tensor.detach()?), c"The same values without history; shares memory."),
     (c"detach_", detach_, c"Forgets the history."),
-    (c"retain_grad", |c| c.tensor.retain_grad().map_err(Raised::from).map(|()| none()), c"Keeps the gradient of a tensor that is not a leaf in its `grad`."),
-    (c"register_hook", |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_hook")?, false), c"Registers a function that sees the gradient, and may replace it."),
-    (c"register_post_accumulate_grad_hook", |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_post_accumulate_grad_hook")?, true), c"Registers a function that runs when this leaf's gradient has been accumulated."),
+    (
+        c"retain_grad",
+        |c| c.tensor.retain_grad().map_err(Raised::from).map(|()| none()),
+        c"Keeps the gradient of a tensor that is not a leaf in its `grad`.",
+    ),
+    (
+        c"register_hook",
+        |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_hook")?, false),
+        c"Registers a function that sees the gradient, and may replace it.",
+    ),
+    (
+        c"register_post_accumulate_grad_hook",
+        |c| crate::hooks::register(c.object, &c.need(0, "hook", "register_post_accumulate_grad_hook")?, true),
+        c"Registers a function that runs when this leaf's gradient has been accumulated.",
+    ),
     (c"set_", set_, c"Looks at another storage."),
     (c"resize_", resize_, c"Takes another shape, with more memory where that is needed."),
     (c"untyped_storage", |c| crate::storage::storage_ptr(c.py, c.tensor.storage().clone()), c"The memory."),
     (c"_storage_id", |c| int_ptr(c.py, c.tensor.storage().id()), c"A number that tells storages apart."),
-    (c"as_subclass", |c| { let class = c.need(0, "cls", "as_subclass")?; make_subclass(&class, c.object, false) }, c"The same values as an object of a subclass."),
-    (c"numpy", |c| crate::numpy::numpy(c.py, c.tensor, c.object, c.arg(0, "force")?.map_or(Ok(false), |x| x.is_truthy())?), c"A NumPy array on the same memory."),
+    (
+        c"as_subclass",
+        |c| {
+            let class = c.need(0, "cls", "as_subclass")?;
+            make_subclass(&class, c.object, false)
+        },
+        c"The same values as an object of a subclass.",
+    ),
+    (
+        c"numpy",
+        |c| crate::numpy::numpy(c.py, c.tensor, c.object, c.arg(0, "force")?.map_or(Ok(false), |x| x.is_truthy())?),
+        c"A NumPy array on the same memory.",
+    ),
     (c"__array__", |c| crate::numpy::array(c.py, c.tensor, c.object, c.arg(0, "dtype")?), c"For NumPy."),
+    (c"to", conversion::to, c"The same values in another dtype, on another device, in another memory format."),
+    (c"type", conversion::type_, c"The type's name, or the same values in another dtype."),
+    (c"type_as", conversion::type_as, c"The same values in the dtype of another tensor."),
+    (c"new_tensor", conversion::new_tensor, c"A tensor of data, of this tensor's dtype."),
+    (c"cpu", |c| conversion::to_device(c, Device::CPU), c"The same values on the CPU."),
+    (c"cuda", |c| conversion::to_device(c, Device { kind: DeviceKind::Cuda, index: None }), c"The same values on an NVIDIA GPU."),
+    (c"float", |c| conversion::to_dtype(c, DType::F32), c"The same values as float32."),
+    (c"double", |c| conversion::to_dtype(c, DType::F64), c"The same values as float64."),
+    (c"half", |c| conversion::to_dtype(c, DType::F16), c"The same values as float16."),
+    (c"bfloat16", |c| conversion::to_dtype(c, DType::BF16), c"The same values as bfloat16."),
+    (c"int", |c| conversion::to_dtype(c, DType::I32), c"The same values as int32."),
+    (c"long", |c| conversion::to_dtype(c, DType::I64), c"The same values as int64."),
+    (c"short", |c| conversion::to_dtype(c, DType::I16), c"The same values as int16."),
+    (c"char", |c| conversion::to_dtype(c, DType::I8), c"The same values as int8."),
+    (c"byte", |c| conversion::to_dtype(c, DType::U8), c"The same values as uint8."),
+    (c"bool", |c| conversion::to_dtype(c, DType::Bool), c"Whether the values differ from zero."),
+    (c"cfloat", |c| conversion::to_dtype(c, DType::C64), c"The same values as complex64."),
+    (c"cdouble", |c| conversion::to_dtype(c, DType::C128), c"The same values as complex128."),
     (c"__contains__", contains, c"Whether an element equals the argument."),
     (c"__complex__", complex, c"The one value, as a complex number."),
 ];
@@ -318,8 +399,9 @@ macro_rules! trampolines {
 
 type Trampoline = unsafe extern "C" fn(Ptr, *const Ptr, ffi::Py_ssize_t, Ptr) -> Ptr;
 
-static TRAMPOLINES: [Trampoline; 48] = trampolines!(
+static TRAMPOLINES: [Trampoline; 72] = trampolines!(
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47
+    48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66 67 68 69 70 71
 );
 
 /// # Safety

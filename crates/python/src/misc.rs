@@ -1,4 +1,4 @@
-//! Small things: threads, what the processor can, printing, questions about dtypes.
+//! Small things: threads, what the processor can, questions about dtypes.
 
 use crate::dtype::{DTypeObject, dtype_object};
 use crate::error::*;
@@ -28,24 +28,6 @@ fn _cpu_capability() -> String {
     flambeau_cpu::isa::level().name().to_uppercase()
 }
 
-/// A tensor as text.
-#[pyfunction]
-#[pyo3(signature = (tensor, tensor_contents=None))]
-fn _tensor_str(tensor: &Bound<'_, PyAny>, tensor_contents: Option<&str>) -> PyResult<String> {
-    shielded(|| {
-        let t = expect_tensor(tensor)?;
-        let body = match tensor_contents {
-            Some(text) => text.to_owned(),
-            None => {
-                let list = crate::data::to_list(tensor.py(), t)?;
-                // SAFETY: an owned reference.
-                unsafe { Bound::from_owned_ptr(tensor.py(), list) }.repr()?.to_string()
-            }
-        };
-        Ok(format!("tensor({body})"))
-    })
-}
-
 /// Whether a tensor's dtype is a real floating point type.
 #[pyfunction]
 fn is_floating_point(input: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -66,7 +48,11 @@ fn numel(input: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 /// The dtype that holds the values of both.
 #[pyfunction]
-fn promote_types<'py>(py: Python<'py>, type1: &Bound<'py, DTypeObject>, type2: &Bound<'py, DTypeObject>) -> PyResult<Bound<'py, DTypeObject>> {
+fn promote_types<'py>(
+    py: Python<'py>,
+    type1: &Bound<'py, DTypeObject>,
+    type2: &Bound<'py, DTypeObject>,
+) -> PyResult<Bound<'py, DTypeObject>> {
     shielded(|| Ok(dtype_object(py, type1.get().0.promote(type2.get().0)?)?))
 }
 
@@ -87,7 +73,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(_cpu_capability, m)?)?;
-    m.add_function(wrap_pyfunction!(_tensor_str, m)?)?;
     m.add_function(wrap_pyfunction!(is_floating_point, m)?)?;
     m.add_function(wrap_pyfunction!(is_complex, m)?)?;
     m.add_function(wrap_pyfunction!(numel, m)?)?;

@@ -7,7 +7,7 @@ use crate::tensor_type::wrap_bound;
 use flambeau_engine::autograd::Node;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyWeakrefReference, PyWeakrefMethods};
+use pyo3::types::{PyDict, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -91,7 +91,10 @@ impl NodeObject {
     fn variable<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         shielded(|| match self.node.variable() {
             Some(leaf) => wrap_bound(py, leaf.clone()),
-            None => Err(Raised(pyo3::exceptions::PyAttributeError::new_err(format!("'{}' object has no attribute 'variable'", self.node.name())))),
+            None => Err(Raised(pyo3::exceptions::PyAttributeError::new_err(format!(
+                "'{}' object has no attribute 'variable'",
+                self.node.name()
+            )))),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Arrays on the memory of tensors and tensors on the memory of arrays, by NumPy's array interface.
 
 use crate::error::*;
+use crate::front::Held;
 use crate::tensor_type::*;
 use flambeau_base::{DType, Device, Layout};
 use flambeau_engine::{Storage, Tensor};
@@ -24,7 +25,9 @@ fn typestr(dtype: DType) -> Ret<&'static str> {
         DType::F64 => "<f8",
         DType::C64 => "<c8",
         DType::C128 => "<c16",
-        other => return Err(type_error(format!("Got unsupported ScalarType {other}: NumPy has no such type; convert with .float() first"))),
+        other => {
+            return Err(type_error(format!("Got unsupported ScalarType {other}: NumPy has no such type; convert with .float() first")));
+        }
     })
 }
 
@@ -51,7 +54,7 @@ pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
 }
 
 /// What keeps an array alive for a storage.
-struct Owner(#[allow(dead_code, reason = "kept for its drop")] Py<PyAny>);
+struct Owner(#[allow(dead_code, reason = "kept for its drop")] Held);
 
 /// A tensor on the memory of an array, or with a copy of its values.
 ///
@@ -75,7 +78,9 @@ pub fn from_array(array: &Bound<'_, PyAny>, copy: bool) -> Ret<Tensor> {
 /// Why a tensor cannot look at an array's memory.
 fn obstacle(array: &Bound<'_, PyAny>, dtype: DType) -> Ret<Option<&'static str>> {
     if !array.getattr("dtype")?.getattr("isnative")?.extract::<bool>()? {
-        return Ok(Some("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."));
+        return Ok(Some(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.",
+        ));
     }
     let strides: Vec<isize> = array.getattr("strides")?.extract()?;
     if strides.iter().any(|&s| s < 0) {
@@ -84,7 +89,9 @@ fn obstacle(array: &Bound<'_, PyAny>, dtype: DType) -> Ret<Option<&'static str>>
         ));
     }
     if strides.iter().any(|&s| s % dtype.size() as isize != 0) {
-        return Ok(Some("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."));
+        return Ok(Some(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.",
+        ));
     }
     let aligned: bool = array.getattr("flags")?.getattr("aligned")?.extract()?;
     Ok((!aligned).then_some("given numpy array is not aligned for its type. Copy the numpy array to reallocate the memory."))
@@ -98,7 +105,7 @@ fn on_memory(array: &Bound<'_, PyAny>, dtype: DType) -> Ret<Tensor> {
     let steps: Vec<isize> = strides.iter().map(|s| s / dtype.size() as isize).collect();
     let layout = Layout::strided("from_numpy", &shape, &steps, 0)?;
     let nbytes = if layout.numel() == 0 { 0 } else { layout.end() * dtype.size() };
-    let owner = Box::new(Owner(array.clone().unbind()));
+    let owner = Box::new(Owner(Held::new(array)));
     // SAFETY: the array's memory reaches as far as its shape and strides say, stays as long as the array,
     // and read-only memory is said to be so.
     let storage = unsafe { Storage::borrow(Device::CPU, address as *mut u8, nbytes, read_only, owner) };

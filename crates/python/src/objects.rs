@@ -39,7 +39,9 @@ impl DeviceObject {
                 )));
             };
             if index.is_some() && device.index.is_some() {
-                return Err(runtime_error(format!("type (string) must not include an index because index was passed explicitly: {device}")));
+                return Err(runtime_error(format!(
+                    "type (string) must not include an index because index was passed explicitly: {device}"
+                )));
             }
             device.index = index.or(device.index);
             Ok(DeviceObject(device))

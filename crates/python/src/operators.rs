@@ -103,7 +103,9 @@ binary_slots! {
 unsafe extern "C" fn matrix_multiply(a: Ptr, b: Ptr) -> Ptr {
     static OP: Named = Named::new("matmul");
     // SAFETY: operands of an operator.
-    guard(|py| if unsafe { is_tensor(a) && is_tensor(b) } { OP.get()?.call(py, crate::op_function::given_of(&[a, b])) } else { not_implemented() })
+    guard(|py| {
+        if unsafe { is_tensor(a) && is_tensor(b) } { OP.get()?.call(py, crate::op_function::given_of(&[a, b])) } else { not_implemented() }
+    })
 }
 
 unsafe extern "C" fn power(a: Ptr, b: Ptr, modulus: Ptr) -> Ptr {
@@ -160,8 +162,7 @@ unsafe extern "C" fn positive(a: Ptr) -> Ptr {
 }
 
 unsafe extern "C" fn richcompare(a: Ptr, b: Ptr, op: c_int) -> Ptr {
-    static OPS: [Named; 6] =
-        [Named::new("lt"), Named::new("le"), Named::new("eq"), Named::new("ne"), Named::new("gt"), Named::new("ge")];
+    static OPS: [Named; 6] = [Named::new("lt"), Named::new("le"), Named::new("eq"), Named::new("ne"), Named::new("gt"), Named::new("ge")];
     guard(|py| binary(py, &OPS[op as usize], a, b))
 }
 

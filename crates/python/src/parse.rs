@@ -27,8 +27,8 @@ pub struct Form {
     max_positional: usize,
     /// The parameter that takes all further positional integers: `x.view(2, 3)`.
     spread: Option<usize>,
-    /// Whether numbers may stand for tensors.
-    numbers: bool,
+    /// By parameter: whether a number may stand for a tensor.
+    numbers: SmallVec<[bool; 8]>,
     /// Whether it makes tensors of nothing, and so takes `layout` and `pin_memory`.
     factory: bool,
     fresh: bool,
@@ -193,9 +193,11 @@ impl Form {
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: matches!(row.call, Call::Pointwise(_) | Call::Choose(_)) && tensors > 1,
+            numbers: params.iter().map(|p| p.name == "value" || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
             factory: has(Kind::DType) && has(Kind::Device),
-            fresh: !row.parsed().is_view() && !params.iter().any(|p| p.written) && row.parsed().returns.iter().all(|r| r.starts_with("Tensor")),
+            fresh: !row.parsed().is_view()
+                && !params.iter().any(|p| p.written)
+                && row.parsed().returns.iter().all(|r| r.starts_with("Tensor")),
             requires_grad: params.iter().position(|p| p.name == "requires_grad" && p.kind == Kind::Bool),
         }
     }
@@ -233,7 +235,7 @@ impl Form {
         if given.named() == 0 && spread_count == 0 {
             // The common form: what was given, then defaults.
             for (i, &obj) in given.all.iter().enumerate() {
-                match convert(py, &self.params[i], self.numbers, obj)? {
+                match convert(py, &self.params[i], self.numbers[i], obj)? {
                     Some(c) => parsed.push(i, c),
                     None => return Ok(Err(Misfit::Type(i, Some(i), obj))),
                 }
@@ -266,7 +268,7 @@ impl Form {
                 }
                 continue;
             }
-            match convert(py, &self.params[i], self.numbers, places[i])? {
+            match convert(py, &self.params[i], self.numbers[i], places[i])? {
                 Some(c) => parsed.push(i, c),
                 None => return Ok(Err(Misfit::Type(i, (i < positional).then_some(i), places[i]))),
             }
@@ -445,4 +447,3 @@ pub fn outs_of(py: Python<'_>, out: Ptr) -> Ret<Option<Vec<Bound<'_, PyAny>>>> {
     let items: Vec<_> = out.try_iter()?.collect::<PyResult<_>>()?;
     Ok(items.iter().all(is_one).then_some(items))
 }
-

@@ -99,7 +99,9 @@ unsafe extern "C" fn subscript(a: Ptr, index: Ptr) -> Ptr {
         let n = tuple.len() as isize;
         let at = if i < 0 { i + n } else { i };
         if at < 0 || at >= n {
-            return Err(Raised(pyo3::exceptions::PyIndexError::new_err(format!("index {i} is out of range for torch.Size of {n} dimensions"))));
+            return Err(Raised(pyo3::exceptions::PyIndexError::new_err(format!(
+                "index {i} is out of range for torch.Size of {n} dimensions"
+            ))));
         }
         Ok(tuple.get_item(at as usize)?.into_ptr())
     })
@@ -119,8 +121,12 @@ unsafe extern "C" fn new(class: *mut ffi::PyTypeObject, args: Ptr, _: Ptr) -> Pt
                 // SAFETY: an object.
                 let index = unsafe { ffi::PyNumber_Index(item.as_ptr()) };
                 if index.is_null() {
-                    PyErr::take(py);
-                    return Err(type_error(format!("torch.Size() takes an iterable of 'int' (item {} is '{}')", sizes.len(), type_name(&item))));
+                    clear_error(py);
+                    return Err(type_error(format!(
+                        "torch.Size() takes an iterable of 'int' (item {} is '{}')",
+                        sizes.len(),
+                        type_name(&item)
+                    )));
                 }
                 // SAFETY: an owned reference.
                 sizes.push(unsafe { Bound::from_owned_ptr(py, index) });

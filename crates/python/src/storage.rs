@@ -23,9 +23,9 @@ pub fn storage_of(obj: &Bound<'_, PyAny>) -> Ret<Storage> {
     if let Ok(t) = crate::tensor_type::expect_tensor(obj) {
         return Ok(t.storage().clone());
     }
-    let inner = obj.getattr("_untyped_storage").map_err(|_| {
-        type_error(format!("expected a storage, got {}", crate::tensor_type::type_name(obj.as_ptr())))
-    })?;
+    let inner = obj
+        .getattr("_untyped_storage")
+        .map_err(|_| type_error(format!("expected a storage, got {}", crate::tensor_type::type_name(obj.as_ptr()))))?;
     Ok(inner.cast::<StorageObject>()?.get().0.clone())
 }
 

@@ -43,9 +43,7 @@ pub fn set_tensor_class(tensor: &Bound<'_, PyAny>, parameter: Option<&Bound<'_, 
     shielded(|| {
         let keep = |class: &Bound<'_, PyAny>, place: &AtomicPtr<ffi::PyTypeObject>| {
             // SAFETY: both are objects; whether the first is a type is asked before it is taken for one.
-            let fits = unsafe {
-                ffi::PyType_Check(class.as_ptr()) != 0 && ffi::PyType_IsSubtype(class.as_ptr().cast(), base_type()) != 0
-            };
+            let fits = unsafe { ffi::PyType_Check(class.as_ptr()) != 0 && ffi::PyType_IsSubtype(class.as_ptr().cast(), base_type()) != 0 };
             if !fits {
                 return Err(type_error("_set_tensor_class: the class must be derived from TensorBase"));
             }
@@ -67,6 +65,13 @@ pub unsafe fn is_tensor(obj: Ptr) -> bool {
     let ty = unsafe { ffi::Py_TYPE(obj) };
     // SAFETY: both are types.
     ty == tensor_class() || ty == PARAMETER.load(Ordering::Relaxed) || unsafe { ffi::PyType_IsSubtype(ty, base_type()) != 0 }
+}
+
+/// Whether an object's class is `Tensor` or `Parameter` itself, not one derived from them.
+pub fn is_plain(obj: Ptr) -> bool {
+    // SAFETY: callers hold an object.
+    let ty = unsafe { ffi::Py_TYPE(obj) };
+    ty == tensor_class() || ty == PARAMETER.load(Ordering::Relaxed)
 }
 
 /// The tensor of an object, if it is one.

@@ -270,7 +270,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 def _renorm_rows(weight, index, max_norm, norm_type):
     """Scale the rows of ``weight`` named by ``index`` down to a norm of at most ``max_norm``, in place."""
     table = weight.detach()
-    rows = index.reshape(-1).unique()
+    rows = _C.tensor(sorted(set(index.reshape(-1).tolist())), dtype=_C.int64)
     picked = table.index_select(0, rows)
     norm = picked.norm(norm_type, 1, keepdim=True)
     scaled = _C.where(norm > max_norm, picked * (max_norm / (norm + 1e-7)), picked)

@@ -34,8 +34,8 @@ fn needs_reason(code: &str) -> bool {
     })
 }
 
-/// Looks on the line itself, then upwards through the statement that the line belongs to (out of the arms of a
-/// `match`, too), then through the comments above. Several unsafe implementations in a row share one comment.
+/// Looks on the line itself, then upwards through the statement that the line belongs to (out of its closures and the
+/// arms of its `match`, too, as long as nothing stands before), then through the comments above. Several unsafe implementations in a row share one comment.
 fn has_reason(code: &[&str], source: &[&str], line: usize) -> bool {
     let states = |at: usize| source[at].contains("SAFETY:");
     if states(line) {
@@ -49,8 +49,8 @@ fn has_reason(code: &[&str], source: &[&str], line: usize) -> bool {
         if states(at) {
             return true;
         }
-        let arms = above.ends_with('{') && (above.starts_with("match ") || above.contains(" match "));
-        let goes_on = arms || above.starts_with("unsafe impl") || above.starts_with("#[");
+        let enclosing = above.ends_with('{') && !above.contains("fn ");
+        let goes_on = enclosing || above.starts_with("unsafe impl") || above.starts_with("#[");
         if above.ends_with([';', '}', '{']) && !goes_on {
             break;
         }
@@ -100,9 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_reaches_into_the_arms_of_a_match() {
+    fn a_reason_reaches_into_a_statement() {
         let arms = "// SAFETY: so.\nlet x = match y {\n    A => return,\n    B => unsafe { g() },\n};\n";
         assert_eq!(lines("crates/cpu/src/a.rs", arms), []);
+        let closure = "// SAFETY: so.\nlet x = f(|y| {\n    if y {\n        unsafe { g() }\n    }\n});\n";
+        assert_eq!(lines("crates/cpu/src/a.rs", closure), []);
+        let later = "// SAFETY: so.\nlet x = f(|y| {\n    z();\n    unsafe { g() }\n});\n";
+        assert_eq!(lines("crates/cpu/src/a.rs", later), [4]);
+        let inside = "// SAFETY: not here.\nfn f() {\n    unsafe { g() }\n}\n";
+        assert_eq!(lines("crates/cpu/src/a.rs", inside), [3]);
     }
 
     #[test]

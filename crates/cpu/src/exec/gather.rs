@@ -6,11 +6,26 @@ use super::iterate::{Cursor, Space};
 macro_rules! by_size {
     ($size:expr, $t:ident => $body:expr) => {
         match $size {
-            1 => { type $t = u8; $body }
-            2 => { type $t = u16; $body }
-            4 => { type $t = u32; $body }
-            8 => { type $t = u64; $body }
-            _ => { type $t = [u64; 2]; $body }
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            8 => {
+                type $t = u64;
+                $body
+            }
+            _ => {
+                type $t = [u64; 2];
+                $body
+            }
         }
     };
 }

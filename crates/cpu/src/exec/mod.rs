@@ -5,11 +5,13 @@
 //! them into tiles that stay in the first-level cache, and runs the steps on each tile ([`run`]). Operands that
 //! lie in memory as registers hold them are read and written in place.
 
+pub mod blocks;
 pub mod gather;
 pub mod iterate;
 pub mod kernels;
 pub mod plan;
 pub mod run;
+mod small;
 pub mod step;
 
 use flambeau_base::{Error, Result, Scalar};
@@ -65,6 +67,10 @@ pub unsafe fn pointwise(program: &Program, params: &[Scalar], sizes: &[usize], o
     let plan = prepared(program)?;
     if sizes.contains(&0) {
         return Ok(());
+    }
+    // SAFETY: the caller's.
+    if let Some(failed) = unsafe { small::run(plan, params, sizes, outputs, inputs) } {
+        return run::outcome(failed);
     }
     // SAFETY: the caller's.
     unsafe { Call::new(plan, params, sizes, outputs, inputs).run() }

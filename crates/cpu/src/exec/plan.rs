@@ -18,6 +18,10 @@ pub struct Plan {
     pub registers: usize,
     /// Bytes an element of a register.
     pub width: usize,
+    /// Work an element, in simple steps.
+    pub cost: usize,
+    /// The program hands its one input on as it is, so that elements are moved without being looked at.
+    pub moves: bool,
 }
 
 /// One instruction.
@@ -128,6 +132,12 @@ fn is_exact(op: ScalarOp, float: bool) -> bool {
     }
 }
 
+/// Whether a step is some ten times the work of a sum.
+fn is_long(op: ScalarOp) -> bool {
+    use ScalarOp::*;
+    op.float_only() && !matches!(op, Div | Copysign | Reciprocal | Sqrt | Rsqrt) || matches!(op, Pow | FloorDiv | TruncDiv | Rem | Fmod)
+}
+
 impl Builder<'_> {
     fn temp(&mut self, size: usize) -> Place {
         self.temps.push(size);
@@ -186,7 +196,8 @@ impl Builder<'_> {
         }
         let out = self.compute(f, if op.gives_bool() { Class::Bool } else { class }, &args);
         // Constants of narrow floats are not rounded, so what they are part of is.
-        let exact = op.gives_bool() || is_exact(op, dtype.is_float()) && !step.args[..arity].iter().any(|&a| dtype.is_float() && self.is_constant(a));
+        let exact = op.gives_bool()
+            || is_exact(op, dtype.is_float()) && !step.args[..arity].iter().any(|&a| dtype.is_float() && self.is_constant(a));
         Ok(if exact || !self.read[this] { out } else { self.rounded(out, dtype) })
     }
 
@@ -319,18 +330,16 @@ impl Builder<'_> {
             results: results.iter().map(|&r| slot(r, &assigned)).collect(),
             registers: registers as usize,
             width: sizes.max().unwrap_or(1),
+            cost: drafts.len() + program.steps.iter().filter(|s| is_long(s.op)).count() * 7,
+            moves: program.is_identity() && outputs == 1,
         }
     }
 }
 
-/// Whether every value of the one dtype is one of the other, held alike in a register.
+/// Whether every value of the one dtype is one of the other.
 fn is_widening(from: DType, to: DType) -> bool {
-    match (Class::of(from), Class::of(to)) {
-        (Class::Bool, _) => true,
-        (Class::I64, Class::I64) => match (from.integer_range(), to.integer_range()) {
-            (Some(a), Some(b)) => b.0 <= a.0 && a.1 <= b.1,
-            _ => false,
-        },
-        _ => false,
+    match (from.integer_range(), to.integer_range()) {
+        (Some(a), Some(b)) => b.0 <= a.0 && a.1 <= b.1,
+        _ => from == DType::Bool,
     }
 }

@@ -1,8 +1,10 @@
 //! Running a plan over memory, tile by tile.
 
-use super::gather::{self, by_size};
+use super::blocks::{self, Blocks};
+use super::gather;
 use super::iterate::{Cursor, Space};
-use super::plan::Plan;
+use super::plan::{Inst, Plan};
+use super::small::fill;
 use super::step::Class;
 use crate::{alloc, pool};
 use flambeau_base::{DType, Error, Result, Scalar};
@@ -17,8 +19,9 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 const TILE_BYTES: usize = 24 << 10;
 /// Rows shorter than this share a tile.
 const SHORT_ROW: usize = 256;
-/// Elements that are worth another thread.
+/// Elements that are worth another thread, of one simple step and of long programs.
 const GRAIN: usize = 32 << 10;
+const LONG_GRAIN: usize = 4 << 10;
 
 /// One operand of a call: outputs come first.
 struct Arg {
@@ -49,6 +52,8 @@ pub struct Call<'a> {
     access: SmallVec<[Access; 4]>,
     /// Tiles span several rows.
     across: bool,
+    /// Tiles are blocks of two dimensions.
+    blocks: Option<Blocks>,
     tile: usize,
 }
 
@@ -79,20 +84,29 @@ impl<'a> Call<'a> {
         let args: SmallVec<[Arg; 4]> = outs.chain(ins).collect();
         let shapes: SmallVec<[(&[isize], usize); 4]> = outputs.iter().chain(inputs).map(|o| (o.strides, o.dtype.size())).collect();
         let space = Space::new(sizes, &shapes);
+        let elements = if plan.moves { 16 << 10 } else { 4 << 10 } / args.iter().map(|a| a.size).max().unwrap_or(1);
+        let blocks = Blocks::of(&space, args.iter().map(|a| a.size), elements.max(1 << 10));
         let across = space.sizes.len() > 1 && space.inner() < SHORT_ROW;
-        Call::over(plan, params, space, args, across)
+        Call::over(plan, params, space, args, across, blocks)
     }
 
     /// A call of a plan that keeps its results, over a space whose first operands are the inputs.
     pub fn for_results(plan: &'a Plan, params: &'a [Scalar], space: Space, inputs: &[Operand]) -> Call<'a> {
         let args = inputs.iter().enumerate().map(|(i, o)| Arg { ptr: o.ptr, size: o.dtype.size(), slot: i, output: false }).collect();
         let across = space.sizes.len() > 1;
-        Call::over(plan, params, space, args, across)
+        Call::over(plan, params, space, args, across, None)
     }
 
-    fn over(plan: &'a Plan, params: &'a [Scalar], space: Space, args: SmallVec<[Arg; 4]>, across: bool) -> Call<'a> {
-        let access = args.iter().enumerate().map(|(k, arg)| access(&space, k, arg, across)).collect();
-        let mut call = Call { plan, params, space, args, access, across, tile: usize::MAX };
+    fn over(
+        plan: &'a Plan,
+        params: &'a [Scalar],
+        space: Space,
+        args: SmallVec<[Arg; 4]>,
+        across: bool,
+        blocks: Option<Blocks>,
+    ) -> Call<'a> {
+        let access = args.iter().enumerate().map(|(k, arg)| access(&space, k, arg, across, blocks.is_some())).collect();
+        let mut call = Call { plan, params, space, args, access, across, blocks, tile: usize::MAX };
         call.tile = call.tile_length();
         call
     }
@@ -120,17 +134,51 @@ impl<'a> Call<'a> {
     /// NOTE [kernel contract] of the engine.
     pub unsafe fn run(&self) -> Result<()> {
         let failed = AtomicU8::new(0);
-        pool::parallel_for(self.space.numel, GRAIN, &|range| {
-            // SAFETY: the caller's; ranges are parts of the space.
-            let failure = unsafe { self.run_range(range) };
-            failed.fetch_or(failure, Relaxed);
-        });
+        let grain = (2 * GRAIN / self.plan.cost.max(2)).max(LONG_GRAIN);
+        match &self.blocks {
+            Some(blocks) => pool::parallel_for(blocks.count(&self.space), grain.div_ceil(blocks.elements()), &|range| {
+                // SAFETY: the caller's; ranges are parts of the space.
+                failed.fetch_or(unsafe { self.run_blocks(blocks, range) }, Relaxed);
+            }),
+            None => pool::parallel_for(self.space.numel, grain, &|range| {
+                // SAFETY: as above.
+                failed.fetch_or(unsafe { self.run_range(range) }, Relaxed);
+            }),
+        }
         outcome(failed.into_inner())
     }
 
     /// The iteration space.
     pub fn space(&self) -> &Space {
         &self.space
+    }
+
+    unsafe fn run_blocks(&self, blocks: &Blocks, range: Range<usize>) -> u8 {
+        let Ok(mut worker) = Worker::new(self, blocks.elements()) else { return NO_MEMORY };
+        let mut failure = 0;
+        // SAFETY: the caller's; blocks are inside the space, and buffers hold one.
+        unsafe {
+            worker.rebase(&[]);
+            if self.plan.moves {
+                worker.slots[1] = worker.slots[0];
+            }
+            for i in range {
+                let block = blocks.at(&self.space, i);
+                let n = block.size[0] * block.size[1];
+                for (k, arg) in self.args.iter().enumerate().filter(|(k, a)| !a.output && self.access[*k] == Access::Buffer) {
+                    let from = arg.ptr.wrapping_offset(block.shifts[k]);
+                    blocks::read(worker.slots[arg.slot], from, blocks.strides(&self.space, k), arg.size, block.size);
+                }
+                if !self.plan.moves {
+                    failure |= worker.execute(n);
+                }
+                for (k, arg) in self.args.iter().enumerate().filter(|(_, a)| a.output) {
+                    let to = arg.ptr.wrapping_offset(block.shifts[k]);
+                    blocks::write(to, worker.slots[arg.slot], blocks.strides(&self.space, k), arg.size, block.size);
+                }
+            }
+        }
+        failure
     }
 
     unsafe fn run_range(&self, range: Range<usize>) -> u8 {
@@ -144,8 +192,12 @@ impl<'a> Call<'a> {
             while at < range.end {
                 let left = range.end - at;
                 let n = tile.min(if self.across { left } else { left.min(cursor.left(space)) });
-                failure |= worker.eval(&cursor, at, n);
-                worker.put(&cursor, n);
+                if self.plan.moves {
+                    worker.transfer(&cursor, at, n);
+                } else {
+                    failure |= worker.eval(&cursor, at, n);
+                    worker.put(&cursor, n);
+                }
                 at += n;
                 if self.across {
                     cursor = Cursor::at(space, at);
@@ -226,18 +278,40 @@ impl<'a> Worker<'a> {
                 Access::Buffer => {}
             }
         }
-        let mut failure = 0;
-        for inst in &call.plan.code {
-            let out = self.slots[inst.out as usize];
-            // SAFETY: slots point to `n` elements of the dtypes for which the plan chose the step; the processor has its instructions.
-            unsafe {
-                (inst.f)(out, inst.args.map(|a| self.slots[a as usize].cast_const()), n);
-                if inst.check && std::slice::from_raw_parts(out, n).iter().any(|&z| z != 0) {
-                    failure |= ZERO_DIVISOR;
+        // SAFETY: the slots hold the tile.
+        unsafe { self.execute(n) }
+    }
+
+    /// Runs the steps on the first `n` elements that the slots point to.
+    unsafe fn execute(&mut self, n: usize) -> u8 {
+        // SAFETY: the caller's.
+        unsafe { execute(&self.call.plan.code, &self.slots, n) }
+    }
+
+    /// Moves a tile of the one input to the one output.
+    unsafe fn transfer(&mut self, cursor: &Cursor, at: usize, n: usize) {
+        let call = self.call;
+        let (out, from) = (&call.args[0], &call.args[1]);
+        let place = |k: usize| {
+            let arg = &call.args[k];
+            if call.across { arg.ptr.wrapping_add(at * arg.size) } else { arg.ptr.wrapping_offset(cursor.offset(&call.space, k)) }
+        };
+        // SAFETY: the caller's: the tile is inside the space; memory of input and output is the same or apart.
+        unsafe {
+            match (call.access[0], call.access[1]) {
+                (Access::Direct, Access::Direct) => std::ptr::copy(place(1), place(0), n * out.size),
+                (Access::Direct, Access::Single) => gather::read_row(place(0), from.ptr, 0, from.size, n),
+                (Access::Direct, Access::Buffer) => gather::gather(place(0), from.ptr, &call.space, 1, cursor, from.size, n),
+                (_, Access::Direct) => gather::scatter(out.ptr, place(1), &call.space, 0, cursor, out.size, n),
+                _ => {
+                    let buffer = self.slots[from.slot];
+                    if call.access[1] == Access::Buffer {
+                        gather::gather(buffer, from.ptr, &call.space, 1, cursor, from.size, n);
+                    }
+                    gather::scatter(out.ptr, buffer, &call.space, 0, cursor, out.size, n);
                 }
             }
         }
-        failure
     }
 
     /// The iteration space.
@@ -261,9 +335,31 @@ impl<'a> Worker<'a> {
     }
 }
 
-fn access(space: &Space, k: usize, arg: &Arg, across: bool) -> Access {
+/// Runs steps on the first `n` elements that the slots point to. Tells what failed.
+///
+/// # Safety
+/// The slots that the steps name point to `n` elements of the dtypes and classes for which the steps were chosen.
+pub unsafe fn execute(code: &[Inst], slots: &[*mut u8], n: usize) -> u8 {
+    let mut failure = 0;
+    for inst in code {
+        let out = slots[inst.out as usize];
+        // SAFETY: the caller's; the processor has the steps' instructions.
+        unsafe {
+            (inst.f)(out, inst.args.map(|a| slots[a as usize].cast_const()), n);
+            if inst.check && std::slice::from_raw_parts(out, n).iter().any(|&z| z != 0) {
+                failure |= ZERO_DIVISOR;
+            }
+        }
+    }
+    failure
+}
+
+fn access(space: &Space, k: usize, arg: &Arg, across: bool, blocks: bool) -> Access {
     if !arg.output && space.is_single(k) && space.numel > 1 {
         return Access::Single;
+    }
+    if blocks {
+        return Access::Buffer;
     }
     let direct = if across { space.is_linear(k, arg.size) } else { space.inner_stride(k) == arg.size as isize || space.inner() == 1 };
     if direct { Access::Direct } else { Access::Buffer }
@@ -294,14 +390,8 @@ impl Drop for Scratch {
 /// Fills a register with a constant as its class holds it: narrow floats are not rounded.
 unsafe fn fill_constant(to: *mut u8, constant: &Constant, params: &[Scalar], n: usize) {
     let bytes = constant_bytes(constant.dtype(), constant.value(params));
-    let size = Class::of(constant.dtype()).size();
-    // SAFETY: the caller's; the bytes hold an element of this size, aligned for any.
-    unsafe {
-        by_size!(size, T => {
-            let x = *bytes.as_ptr().cast::<T>();
-            std::slice::from_raw_parts_mut(to.cast::<T>(), n).fill(x);
-        });
-    }
+    // SAFETY: the caller's; the bytes hold an element of this size.
+    unsafe { fill(to, bytes.as_ptr().cast(), Class::of(constant.dtype()).size(), n) }
 }
 
 /// A number as a register of the dtype's class holds it.
@@ -310,6 +400,7 @@ pub fn constant_bytes(dtype: DType, value: Scalar) -> [u64; 2] {
     match Class::of(dtype) {
         Class::Bool => [value.to_bool() as u64, 0],
         Class::U64 => [if let Scalar::Float(x) = value { x as u64 } else { value.to_i64() as u64 }, 0],
+        Class::I32 => [wrap(dtype, value.to_i64()) as u32 as u64, 0],
         Class::I64 => [wrap(dtype, value.to_i64()) as u64, 0],
         Class::F32 => [(value.to_f64() as f32).to_bits() as u64, 0],
         Class::F64 => [value.to_f64().to_bits(), 0],

@@ -13,7 +13,9 @@ pub type StepFn = unsafe fn(*mut u8, Args, usize);
 pub enum Class {
     /// A byte, 0 or 1.
     Bool,
-    /// Integers up to 64 bits, signed, in two's complement.
+    /// Integers up to 32 bits but `uint32`, in two's complement.
+    I32,
+    /// Wider integers, signed, in two's complement.
     I64,
     /// `uint64`; what the sign does not touch is computed as [`Class::I64`].
     U64,
@@ -36,8 +38,9 @@ impl Class {
             DType::F64 => Class::F64,
             DType::C64 => Class::C64,
             DType::C128 => Class::C128,
+            DType::I64 | DType::U32 => Class::I64,
             d if d.is_float() => Class::F32,
-            _ => Class::I64,
+            _ => Class::I32,
         }
     }
 
@@ -45,7 +48,7 @@ impl Class {
     pub fn size(self) -> usize {
         match self {
             Class::Bool => 1,
-            Class::F32 => 4,
+            Class::F32 | Class::I32 => 4,
             Class::I64 | Class::U64 | Class::F64 | Class::C64 => 8,
             Class::C128 => 16,
         }
@@ -56,5 +59,5 @@ impl Class {
 ///
 /// A bool's byte may be any number in memory (`x.view(torch.bool)`), so it is read as one, but written as it is.
 pub fn is_native(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F64 | DType::I64 | DType::U64 | DType::C64 | DType::C128)
+    matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::U64 | DType::C64 | DType::C128)
 }

@@ -56,11 +56,7 @@ impl Tiles {
     /// As few tiles as `most` rows a tile allow.
     fn new(rows: usize, most: usize) -> Tiles {
         let count = rows.div_ceil(most);
-        Tiles {
-            count,
-            height: rows / count,
-            taller: rows % count,
-        }
+        Tiles { count, height: rows / count, taller: rows % count }
     }
 
     #[inline]
@@ -89,16 +85,9 @@ struct Steps {
 impl<S: Kernels> Plan<S> {
     /// Whether the product is so small that deciding how to compute it would take longer than to do so.
     pub(super) fn is_small(&self) -> bool {
-        let fits = self
-            .k
-            .saturating_mul(self.table.columns() * size_of::<S::Sum>())
-            <= SMALL_PANEL_BYTES;
+        let fits = self.k.saturating_mul(self.table.columns() * size_of::<S::Sum>()) <= SMALL_PANEL_BYTES;
         let operations = self.m.saturating_mul(self.n).saturating_mul(self.k);
-        S::SUMS_ITSELF
-            && fits
-            && operations <= SMALL
-            && self.c.column == 1
-            && matches!(self.bias, Bias::None)
+        S::SUMS_ITSELF && fits && operations <= SMALL && self.c.column == 1 && matches!(self.bias, Bias::None)
     }
 
     /// Computes a product that [`Plan::is_small`].
@@ -111,12 +100,7 @@ impl<S: Kernels> Plan<S> {
         let (rows, columns) = (table.rows(), table.columns());
         let mut panel = Panel::<SMALL_PANEL_BYTES>::new();
         let panel = panel.0.as_mut_ptr().cast::<S::Sum>();
-        let finish = Finish {
-            alpha: self.alpha,
-            accumulate: self.accumulate,
-            column_bias: std::ptr::null(),
-            row_bias: std::ptr::null(),
-        };
+        let finish = Finish { alpha: self.alpha, accumulate: self.accumulate, column_bias: std::ptr::null(), row_bias: std::ptr::null() };
         for column in (0..self.n).step_by(columns) {
             let width = columns.min(self.n - column);
             let tile_fns = table.tiles[usize::from(width > table.lanes)];
@@ -126,34 +110,13 @@ impl<S: Kernels> Plan<S> {
                 let (b, b_row) = if self.b.column == 1 && width.is_multiple_of(table.lanes) {
                     (from.cast::<S::Sum>(), self.b.row)
                 } else {
-                    (table.pack)(
-                        from,
-                        self.b.column,
-                        self.b.row,
-                        width,
-                        self.k,
-                        panel,
-                        columns,
-                    );
+                    (table.pack)(from, self.b.column, self.b.row, width, self.k, panel, columns);
                     (panel.cast_const(), columns as isize)
                 };
                 for row in (0..self.m).step_by(rows) {
-                    let ptr = self
-                        .a
-                        .ptr
-                        .wrapping_offset(row as isize * self.a.row)
-                        .cast::<S::Sum>();
-                    let left = Left {
-                        ptr,
-                        row: self.a.row,
-                        column: self.a.column,
-                    };
-                    let c = self
-                        .c
-                        .ptr
-                        .wrapping_offset(row as isize * self.c.row)
-                        .wrapping_add(column)
-                        .cast();
+                    let ptr = self.a.ptr.wrapping_offset(row as isize * self.a.row).cast::<S::Sum>();
+                    let left = Left { ptr, row: self.a.row, column: self.a.column };
+                    let c = self.c.ptr.wrapping_offset(row as isize * self.c.row).wrapping_add(column).cast();
                     let height = rows.min(self.m - row);
                     tile_fns[height - 1](self.k, left, b, b_row, c, self.c.row, width, &finish);
                 }
@@ -167,9 +130,7 @@ impl<S: Kernels> Plan<S> {
     ///
     /// As for [`super::gemm`]; nothing else uses that part of the result.
     pub(super) unsafe fn run_task(&self, rows: Range<usize>, columns: Range<usize>) {
-        let panel_bytes = self
-            .k
-            .saturating_mul(self.table.columns() * size_of::<S::Sum>());
+        let panel_bytes = self.k.saturating_mul(self.table.columns() * size_of::<S::Sum>());
         // SAFETY: as promised; the panel is as large as `panel_bytes`, or as any panel.
         unsafe {
             if panel_bytes <= SMALL_PANEL_BYTES {
@@ -205,26 +166,13 @@ impl<S: Kernels> Plan<S> {
         let tile_bytes = step * k_block.max(1) * size_of::<S::Sum>();
         let mut block_tiles = rows.len().div_ceil(table.rows());
         if block_tiles * tile_bytes > table.block_bytes {
-            block_tiles =
-                block_tiles.div_ceil(block_tiles.div_ceil((table.block_bytes / tile_bytes).max(1)));
+            block_tiles = block_tiles.div_ceil(block_tiles.div_ceil((table.block_bytes / tile_bytes).max(1)));
         }
         let block_rows = (block_tiles * table.rows()).min(rows.len());
-        let strip = if buffered {
-            BUFFERED_COLUMNS.min(columns.len())
-        } else {
-            columns.len()
-        };
+        let strip = if buffered { BUFFERED_COLUMNS.min(columns.len()) } else { columns.len() };
         let buffer_row = strip.next_multiple_of(table.lanes);
-        let packed_bytes = if in_place {
-            0
-        } else {
-            block_tiles * tile_bytes
-        };
-        let buffer_bytes = if buffered {
-            block_rows * buffer_row * size_of::<S::Sum>()
-        } else {
-            0
-        };
+        let packed_bytes = if in_place { 0 } else { block_tiles * tile_bytes };
+        let buffer_bytes = if buffered { block_rows * buffer_row * size_of::<S::Sum>() } else { 0 };
         scratch::with(packed_bytes + buffer_bytes, |scratch| {
             let scratch = scratch.cast::<S::Sum>();
             let buffer = scratch.wrapping_byte_add(packed_bytes);
@@ -256,22 +204,14 @@ impl<S: Kernels> Plan<S> {
         // At least once, so that an empty sum is stored as well.
         loop {
             let range = first..(first + k_block).min(self.k);
-            let steps = Steps {
-                is_first: first == 0,
-                is_last: range.end == self.k,
-                range,
-            };
+            let steps = Steps { is_first: first == 0, is_last: range.end == self.k, range };
             // SAFETY: within the block, as promised.
             unsafe {
                 if let Some(packed) = block.packed {
                     self.pack_left(block, &steps.range, packed);
                 }
                 for column in block.columns.clone().step_by(columns) {
-                    self.run_panel(
-                        block,
-                        &steps,
-                        column..(column + columns).min(block.columns.end),
-                    );
+                    self.run_panel(block, &steps, column..(column + columns).min(block.columns.end));
                 }
             }
             if steps.is_last {
@@ -296,15 +236,7 @@ impl<S: Kernels> Plan<S> {
             unsafe {
                 let from = self.a.ptr.offset(first + tile.start as isize * self.a.row);
                 let to = packed.add(index * block.step * steps.len());
-                (self.table.pack)(
-                    from,
-                    self.a.row,
-                    self.a.column,
-                    tile.len(),
-                    steps.len(),
-                    to,
-                    block.step,
-                );
+                (self.table.pack)(from, self.a.row, self.a.column, tile.len(), steps.len(), to, block.step);
             }
         }
     }
@@ -328,23 +260,16 @@ impl<S: Kernels> Plan<S> {
             let mut finish = Finish {
                 alpha: self.alpha,
                 accumulate: !steps.is_first || (self.accumulate && block.buffer.is_none()),
-                column_bias: column_bias
-                    .as_ref()
-                    .map_or(std::ptr::null(), |bias| bias.as_ptr()),
+                column_bias: column_bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr()),
                 row_bias: std::ptr::null(),
             };
             for index in 0..block.tiles.count {
                 let tile = block.tiles.rows(index);
                 next.prefetch(index, block.tiles.count);
                 let row_bias = self.row_bias(steps, block.rows.start + tile.start, tile.len());
-                finish.row_bias = row_bias
-                    .as_ref()
-                    .map_or(std::ptr::null(), |bias| bias.as_ptr());
+                finish.row_bias = row_bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr());
                 let at = index as isize * left_tile + tile.start as isize * left_row;
-                let left = Left {
-                    ptr: left.ptr.wrapping_offset(at),
-                    ..left
-                };
+                let left = Left { ptr: left.ptr.wrapping_offset(at), ..left };
                 let c = c.wrapping_offset(tile.start as isize * c_row);
                 tile_fns[tile.len() - 1](k, left, b, b_row, c, c_row, width, &finish);
             }
@@ -355,26 +280,13 @@ impl<S: Kernels> Plan<S> {
     fn left(&self, block: &Block<S::Sum>, steps: &Steps) -> (Left<S::Sum>, isize, isize) {
         match block.packed {
             Some(packed) => {
-                let left = Left {
-                    ptr: packed.cast_const(),
-                    row: 1,
-                    column: block.step as isize,
-                };
+                let left = Left { ptr: packed.cast_const(), row: 1, column: block.step as isize };
                 (left, (block.step * steps.range.len()) as isize, 0)
             }
             None => {
-                let first = block.rows.start as isize * self.a.row
-                    + steps.range.start as isize * self.a.column;
+                let first = block.rows.start as isize * self.a.row + steps.range.start as isize * self.a.column;
                 let ptr = self.a.ptr.wrapping_offset(first).cast::<S::Sum>();
-                (
-                    Left {
-                        ptr,
-                        row: self.a.row,
-                        column: self.a.column,
-                    },
-                    0,
-                    self.a.row,
-                )
+                (Left { ptr, row: self.a.row, column: self.a.column }, 0, self.a.row)
             }
         }
     }
@@ -382,10 +294,7 @@ impl<S: Kernels> Plan<S> {
     /// Where the tiles of a panel begin to store, and the distance of rows there.
     fn target(&self, block: &Block<S::Sum>, columns: &Range<usize>) -> (*mut S::Sum, isize) {
         match block.buffer {
-            Some((buffer, row)) => (
-                buffer.wrapping_add(columns.start - block.columns.start),
-                row,
-            ),
+            Some((buffer, row)) => (buffer.wrapping_add(columns.start - block.columns.start), row),
             None => {
                 let first = block.rows.start as isize * self.c.row + columns.start as isize;
                 (self.c.ptr.wrapping_offset(first).cast(), self.c.row)
@@ -398,12 +307,7 @@ impl<S: Kernels> Plan<S> {
     /// # Safety
     ///
     /// As for [`Plan::run_block`].
-    unsafe fn right_panel(
-        &self,
-        block: &Block<S::Sum>,
-        steps: &Steps,
-        columns: &Range<usize>,
-    ) -> (*const S::Sum, isize) {
+    unsafe fn right_panel(&self, block: &Block<S::Sum>, steps: &Steps, columns: &Range<usize>) -> (*const S::Sum, isize) {
         let table = self.table;
         let from = self.right_at(steps, columns.start);
         let whole = columns.len().is_multiple_of(table.lanes);
@@ -412,24 +316,12 @@ impl<S: Kernels> Plan<S> {
         }
         let (line, step, k) = (self.b.column, self.b.row, steps.range.len());
         // SAFETY: the columns and steps are in the operand, and the panel has room for them.
-        unsafe {
-            (table.pack)(
-                from,
-                line,
-                step,
-                columns.len(),
-                k,
-                block.panel,
-                table.columns(),
-            )
-        };
+        unsafe { (table.pack)(from, line, step, columns.len(), k, block.panel, table.columns()) };
         (block.panel, table.columns() as isize)
     }
 
     fn right_at(&self, steps: &Steps, column: usize) -> *const S {
-        self.b.ptr.wrapping_offset(
-            steps.range.start as isize * self.b.row + column as isize * self.b.column,
-        )
+        self.b.ptr.wrapping_offset(steps.range.start as isize * self.b.row + column as isize * self.b.column)
     }
 
     /// What the panel after this one will be packed from.
@@ -438,35 +330,16 @@ impl<S: Kernels> Plan<S> {
         let from = self.right_at(steps, columns.end).cast::<u8>();
         let bytes = |count: isize| count * size_of::<S>() as isize;
         match (self.b.row, self.b.column) {
-            (row, 1) => Lines {
-                from,
-                line: bytes(row),
-                count: steps.range.len(),
-                bytes: bytes(width as isize),
-            },
-            (1, column) => Lines {
-                from,
-                line: bytes(column),
-                count: width,
-                bytes: bytes(steps.range.len() as isize),
-            },
-            _ => Lines {
-                from,
-                line: 0,
-                count: 0,
-                bytes: 0,
-            },
+            (row, 1) => Lines { from, line: bytes(row), count: steps.range.len(), bytes: bytes(width as isize) },
+            (1, column) => Lines { from, line: bytes(column), count: width, bytes: bytes(steps.range.len() as isize) },
+            _ => Lines { from, line: 0, count: 0, bytes: 0 },
         }
     }
 
     /// # Safety
     ///
     /// The columns are in the product.
-    unsafe fn column_bias(
-        &self,
-        steps: &Steps,
-        columns: &Range<usize>,
-    ) -> Option<[S::Sum; MAX_VECTORS * 16]> {
+    unsafe fn column_bias(&self, steps: &Steps, columns: &Range<usize>) -> Option<[S::Sum; MAX_VECTORS * 16]> {
         let (Bias::Columns(bias), true) = (self.bias, steps.is_last) else {
             return None;
         };
@@ -481,12 +354,7 @@ impl<S: Kernels> Plan<S> {
     /// # Safety
     ///
     /// The rows are in the product.
-    unsafe fn row_bias(
-        &self,
-        steps: &Steps,
-        first: usize,
-        count: usize,
-    ) -> Option<[S::Sum; MAX_ROWS]> {
+    unsafe fn row_bias(&self, steps: &Steps, first: usize, count: usize) -> Option<[S::Sum; MAX_ROWS]> {
         let (Bias::Rows(bias), true) = (self.bias, steps.is_last) else {
             return None;
         };

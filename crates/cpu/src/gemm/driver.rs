@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::table::{Kernels, Table};
-use super::{
-    BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, Shared, batch_item, batch_len, vecmat,
-};
+use super::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, Shared, batch_item, batch_len, vecmat};
 use crate::pool;
 
 /// Operations (two to a multiply-add) below which one thread is faster than several.
@@ -13,11 +11,7 @@ const PARALLEL: f64 = 1.0e6;
 
 /// The length of the blocks of k, at most `most`, from k alone.
 pub(super) fn k_block(k: usize, most: usize) -> usize {
-    if k <= most {
-        k
-    } else {
-        k.div_ceil(k.div_ceil(most)).next_multiple_of(8)
-    }
+    if k <= most { k } else { k.div_ceil(k.div_ceil(most)).next_multiple_of(8) }
 }
 
 /// A product with columns of the result adjacent wherever that can be, and how it is to be read.
@@ -45,10 +39,7 @@ impl<S: Kernels> Copy for Plan<S> {}
 /// # Safety
 ///
 /// As for [`super::gemm_batched`].
-pub(super) unsafe fn run<S: Kernels + GemmElement<Alpha = S::Sum>>(
-    product: &Gemm<S>,
-    batch: &[BatchAxis],
-) {
+pub(super) unsafe fn run<S: Kernels + GemmElement<Alpha = S::Sum>>(product: &Gemm<S>, batch: &[BatchAxis]) {
     if product.m == 0 || product.n == 0 {
         return;
     }
@@ -77,10 +68,7 @@ pub(super) unsafe fn run<S: Kernels + GemmElement<Alpha = S::Sum>>(
 /// # Safety
 ///
 /// As for [`super::gemm`].
-unsafe fn run_one<S: Kernels + GemmElement<Alpha = S::Sum>>(
-    product: &Gemm<S>,
-    table: &'static Table<S, S::Sum>,
-) {
+unsafe fn run_one<S: Kernels + GemmElement<Alpha = S::Sum>>(product: &Gemm<S>, table: &'static Table<S, S::Sum>) {
     let plan = Plan::new(product, table);
     // SAFETY: by the caller's promise.
     unsafe {
@@ -109,21 +97,13 @@ unsafe fn run_many<S: Kernels + GemmElement<Alpha = S::Sum>>(
     let small = plan.is_small();
     // SAFETY: by the caller's promise.
     unsafe {
-        if !small
-            && !plan.is_vector()
-            && plan.operations() * count as f64 >= PARALLEL
-            && !is_alone()
-        {
+        if !small && !plan.is_vector() && plan.operations() * count as f64 >= PARALLEL && !is_alone() {
             return run_parallel(&plan, product, batch, count);
         }
     }
     // Few long vectors are better shared out one by one, each among all threads.
     let each = plan.operations().max(1.0);
-    let grain = if each >= PARALLEL {
-        count
-    } else {
-        (PARALLEL / 4.0 / each).ceil() as usize
-    };
+    let grain = if each >= PARALLEL { count } else { (PARALLEL / 4.0 / each).ceil() as usize };
     let shared = Shared((plan, *product));
     pool::parallel_for(count, grain, &|range: Range<usize>| {
         let (plan, product) = &{ &shared }.0;
@@ -153,8 +133,7 @@ fn is_alone() -> bool {
 fn fold<T: GemmElement>(product: &mut Gemm<T>, axis: &BatchAxis) -> bool {
     let rows = product.m as isize;
     let continues = axis.b == 0 && axis.a == rows * product.a.row && axis.c == rows * product.c.row;
-    let folds =
-        axis.len == 1 || (axis.len > 1 && continues && !matches!(product.bias, Bias::Rows(_)));
+    let folds = axis.len == 1 || (axis.len > 1 && continues && !matches!(product.bias, Bias::Rows(_)));
     if folds {
         product.m *= axis.len;
     }
@@ -164,12 +143,7 @@ fn fold<T: GemmElement>(product: &mut Gemm<T>, axis: &BatchAxis) -> bool {
 /// # Safety
 ///
 /// As for [`super::gemm_batched`].
-unsafe fn run_parallel<S: Kernels + GemmElement<Alpha = S::Sum>>(
-    first: &Plan<S>,
-    product: &Gemm<S>,
-    batch: &[BatchAxis],
-    count: usize,
-) {
+unsafe fn run_parallel<S: Kernels + GemmElement<Alpha = S::Sum>>(first: &Plan<S>, product: &Gemm<S>, batch: &[BatchAxis], count: usize) {
     let operations = first.operations();
     let (down, across) = first.grid(count, pool::num_threads());
     let tasks = count * down * across;
@@ -183,11 +157,7 @@ unsafe fn run_parallel<S: Kernels + GemmElement<Alpha = S::Sum>>(
             let part_rows = part_of(first.m, rows, down, part / across);
             let part_columns = part_of(first.n, columns, across, part % across);
             // SAFETY: each part of each result is one task, and the caller promises the rest.
-            unsafe {
-                first
-                    .at(product, batch, index)
-                    .run_task(part_rows, part_columns)
-            }
+            unsafe { first.at(product, batch, index).run_task(part_rows, part_columns) }
         }
     });
 }
@@ -204,30 +174,9 @@ impl<S: Kernels> Plan<S> {
     where
         S: GemmElement<Alpha = S::Sum>,
     {
-        let Gemm {
-            m,
-            n,
-            k,
-            a,
-            b,
-            c,
-            alpha,
-            accumulate,
-            bias,
-        } = *product;
+        let Gemm { m, n, k, a, b, c, alpha, accumulate, bias } = *product;
         let alpha = (alpha != S::ONE).then_some(alpha);
-        let mut plan = Plan {
-            m,
-            n,
-            k,
-            a,
-            b,
-            c,
-            alpha,
-            accumulate,
-            bias,
-            table,
-        };
+        let mut plan = Plan { m, n, k, a, b, c, alpha, accumulate, bias, table };
         if n == 1 || (m != 1 && c.column != 1 && c.row == 1) {
             plan.transpose();
         }
@@ -236,18 +185,10 @@ impl<S: Kernels> Plan<S> {
 
     /// Turns the product into that of the transposed operands in reversed order.
     fn transpose(&mut self) {
-        let flip = |x: Matrix<S>| Matrix {
-            ptr: x.ptr,
-            row: x.column,
-            column: x.row,
-        };
+        let flip = |x: Matrix<S>| Matrix { ptr: x.ptr, row: x.column, column: x.row };
         (self.m, self.n) = (self.n, self.m);
         (self.a, self.b) = (flip(self.b), flip(self.a));
-        self.c = MatrixMut {
-            ptr: self.c.ptr,
-            row: self.c.column,
-            column: self.c.row,
-        };
+        self.c = MatrixMut { ptr: self.c.ptr, row: self.c.column, column: self.c.row };
         self.bias = match self.bias {
             Bias::None => Bias::None,
             Bias::Columns(bias) => Bias::Rows(bias),
@@ -261,11 +202,7 @@ impl<S: Kernels> Plan<S> {
     where
         S: GemmElement<Alpha = S::Sum>,
     {
-        if index == 0 {
-            *self
-        } else {
-            Plan::new(&batch_item(product, batch, index), self.table)
-        }
+        if index == 0 { *self } else { Plan::new(&batch_item(product, batch, index), self.table) }
     }
 
     /// Additions and multiplications.
@@ -300,10 +237,7 @@ impl<S: Kernels> Plan<S> {
         // Packing a number costs about as much as this many multiply-adds with it.
         const PACKING: f64 = 10.0;
         let table = self.table;
-        let (tall, wide) = (
-            self.m.div_ceil(table.rows()),
-            self.n.div_ceil(table.columns()),
-        );
+        let (tall, wide) = (self.m.div_ceil(table.rows()), self.n.div_ceil(table.columns()));
         let most = (4 * threads).div_ceil(count);
         let mut best = (f64::INFINITY, (1, 1));
         for down in 1..=most.min(tall) {
@@ -311,11 +245,7 @@ impl<S: Kernels> Plan<S> {
                 let tasks = count * down * across;
                 let rows = (tall.div_ceil(down) * table.rows()) as f64;
                 let columns = (wide.div_ceil(across) * table.columns()) as f64;
-                let left = if self.left_in_place(columns as usize) {
-                    0.0
-                } else {
-                    PACKING
-                };
+                let left = if self.left_in_place(columns as usize) { 0.0 } else { PACKING };
                 let each = rows * columns + left * rows + PACKING * columns;
                 // A few tasks more than threads even out what else goes on in the machine.
                 let evenness = 1.0 + 0.05 * threads as f64 / tasks as f64;

@@ -62,17 +62,7 @@ pub(super) unsafe fn run<T: Wrapping>(product: &Gemm<T>, batch: &[BatchAxis]) {
 ///
 /// As for [`super::gemm`]; nothing else uses row `i` of the result.
 unsafe fn compute_row<T: Wrapping>(product: &Gemm<T>, i: usize) {
-    let Gemm {
-        n,
-        k,
-        a,
-        b,
-        c,
-        alpha,
-        accumulate,
-        bias,
-        ..
-    } = *product;
+    let Gemm { n, k, a, b, c, alpha, accumulate, bias, .. } = *product;
     for first in (0..n).step_by(COLUMNS) {
         let count = COLUMNS.min(n - first);
         let mut sums = [T::default(); COLUMNS];
@@ -84,9 +74,7 @@ unsafe fn compute_row<T: Wrapping>(product: &Gemm<T>, i: usize) {
             }
             for (j, &sum) in sums[..count].iter().enumerate() {
                 let column = first + j;
-                let to = c
-                    .ptr
-                    .offset(i as isize * c.row + column as isize * c.column);
+                let to = c.ptr.offset(i as isize * c.row + column as isize * c.column);
                 let mut value = sum.mul(alpha);
                 if accumulate {
                     value = value.add(*to);
@@ -107,14 +95,7 @@ unsafe fn compute_row<T: Wrapping>(product: &Gemm<T>, i: usize) {
 ///
 /// Those elements of `b` are readable.
 #[inline(always)]
-unsafe fn add_multiple<T: Wrapping>(
-    sums: &mut [T; COLUMNS],
-    x: T,
-    b: Matrix<T>,
-    p: usize,
-    first: usize,
-    count: usize,
-) {
+unsafe fn add_multiple<T: Wrapping>(sums: &mut [T; COLUMNS], x: T, b: Matrix<T>, p: usize, first: usize, count: usize) {
     // SAFETY: by the caller's promise.
     unsafe {
         let row = b.ptr.offset(p as isize * b.row + first as isize * b.column);

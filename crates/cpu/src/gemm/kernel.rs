@@ -49,8 +49,7 @@ macro_rules! unroll {
     )*};
 }
 
-/// Shorter sums are done before the memory of a tile would have come.
-const PREFETCHED_STEPS: usize = 48;
+const CACHE_LINE: usize = 64;
 
 /// How many steps ahead a tile asks for its operands.
 const AHEAD: isize = 8;
@@ -81,36 +80,45 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
     // SAFETY: reads `k` columns of `MR` rows of a and `k` rows of `NV` vectors of b, as promised. The pointers
     // move with wrapping arithmetic, since after the last step they may leave the operand.
     unsafe {
-        if k >= PREFETCHED_STEPS {
-            prefetch_tile::<V::Element, MR>(c, c_row, columns);
-        }
+        // All rows of the tile within the first half of the steps, a row at a time: as many at once would keep
+        // the operands waiting.
+        let steps_per_row = (k / (2 * MR)).max(4);
+        let (mut left, mut c_next) = (k, c);
         let zero = V::splat(V::Element::default());
         let mut sums = [[zero; NV]; MR];
         let mut rows = [a.ptr; POINTERS];
         for group in 0..POINTERS {
-            rows[group] = a
-                .ptr
-                .wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row);
+            rows[group] = a.ptr.wrapping_offset((ROWS_PER_POINTER * group) as isize * a.row);
         }
         let mut b = b;
-        for _ in 0..k {
-            let mut b_vectors = [zero; NV];
-            for j in 0..NV {
-                prefetch(b.wrapping_offset(AHEAD * b_row).wrapping_add(j * V::LANES));
-                b_vectors[j] = V::load(b.wrapping_add(j * V::LANES));
-            }
-            prefetch(rows[0].wrapping_offset(AHEAD * a.column));
-            unroll!(I < MR {
-                let from = rows[I / ROWS_PER_POINTER];
-                let value = V::splat(*from.wrapping_offset((I % ROWS_PER_POINTER) as isize * a.row));
+        while left > 0 {
+            let steps = steps_per_row.min(left);
+            left -= steps;
+            prefetch(c_next);
+            prefetch(c_next.wrapping_add(columns - 1));
+            c_next = c_next.wrapping_offset(c_row);
+            for _ in 0..steps {
+                let mut b_vectors = [zero; NV];
                 for j in 0..NV {
-                    sums[I][j] = value.mul_add(b_vectors[j], sums[I][j]);
+                    prefetch(b.wrapping_offset(AHEAD * b_row).wrapping_add(j * V::LANES));
+                    b_vectors[j] = V::load(b.wrapping_add(j * V::LANES));
                 }
-            });
-            for group in 0..MR.div_ceil(ROWS_PER_POINTER) {
-                rows[group] = opaque(rows[group].wrapping_offset(a.column));
+                prefetch(rows[0].wrapping_offset(AHEAD * a.column));
+                if MR * size_of::<V::Element>() > CACHE_LINE {
+                    prefetch(rows[POINTERS - 2].wrapping_offset(AHEAD * a.column));
+                }
+                unroll!(I < MR {
+                    let from = rows[I / ROWS_PER_POINTER];
+                    let value = V::splat(*from.wrapping_offset((I % ROWS_PER_POINTER) as isize * a.row));
+                    for j in 0..NV {
+                        sums[I][j] = value.mul_add(b_vectors[j], sums[I][j]);
+                    }
+                });
+                for group in 0..MR.div_ceil(ROWS_PER_POINTER) {
+                    rows[group] = opaque(rows[group].wrapping_offset(a.column));
+                }
+                b = b.wrapping_offset(b_row);
             }
-            b = b.wrapping_offset(b_row);
         }
         if columns == NV * V::LANES && finish.is_plain() {
             let keep = finish.accumulate;
@@ -129,13 +137,7 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
             spilled[I] = sums[I];
         });
         for i in 0..MR {
-            finish_row::<V, NV>(
-                &spilled[i],
-                c.wrapping_offset(i as isize * c_row),
-                columns,
-                i,
-                finish,
-            );
+            finish_row::<V, NV>(&spilled[i], c.wrapping_offset(i as isize * c_row), columns, i, finish);
         }
     }
 }
@@ -181,30 +183,13 @@ unsafe fn finish_row<V: Vector, const NV: usize>(
                 sum = V::load_partial(c, count).add(sum);
             }
             if !finish.column_bias.is_null() {
-                sum = sum.add(V::load_partial(
-                    finish.column_bias.wrapping_add(j * V::LANES),
-                    count,
-                ));
+                sum = sum.add(V::load_partial(finish.column_bias.wrapping_add(j * V::LANES), count));
             }
             if !finish.row_bias.is_null() {
                 sum = sum.add(V::splat(*finish.row_bias.add(row)));
             }
-            if count == V::LANES {
-                sum.store(c)
-            } else {
-                sum.store_partial(c, count)
-            }
+            if count == V::LANES { sum.store(c) } else { sum.store_partial(c, count) }
         }
-    }
-}
-
-/// Asks for the memory of a tile early, so that it has come when the sums are ready.
-#[inline(always)]
-fn prefetch_tile<E, const MR: usize>(c: *mut E, c_row: isize, columns: usize) {
-    for i in 0..MR {
-        let row = c.wrapping_offset(i as isize * c_row);
-        prefetch(row);
-        prefetch(row.wrapping_add(columns - 1));
     }
 }
 
@@ -256,31 +241,13 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
         if line == 1 {
             return pack_steps::<V, S>(from, step, width, k, to, to_row);
         }
-        let blocks = if step == 1 {
-            k / V::LANES * V::LANES
-        } else {
-            0
-        };
+        let blocks = if step == 1 { k / V::LANES * V::LANES } else { 0 };
         if step == 1 {
             for p in (0..blocks).step_by(V::LANES) {
-                pack_square::<V, S>(
-                    from.add(p),
-                    line,
-                    width,
-                    V::LANES,
-                    to.add(p * to_row),
-                    to_row,
-                );
+                pack_square::<V, S>(from.add(p), line, width, V::LANES, to.add(p * to_row), to_row);
             }
             if k - blocks >= V::LANES / 4 {
-                return pack_square::<V, S>(
-                    from.add(blocks),
-                    line,
-                    width,
-                    k - blocks,
-                    to.add(blocks * to_row),
-                    to_row,
-                );
+                return pack_square::<V, S>(from.add(blocks), line, width, k - blocks, to.add(blocks * to_row), to_row);
             }
         }
         let padded = width.next_multiple_of(V::LANES);
@@ -302,14 +269,7 @@ pub(super) unsafe fn pack<V: Vector, S: Packed<V>>(
 ///
 /// As for [`pack`].
 #[inline(always)]
-unsafe fn pack_steps<V: Vector, S: Packed<V>>(
-    from: *const S,
-    step: isize,
-    width: usize,
-    k: usize,
-    to: *mut V::Element,
-    to_row: usize,
-) {
+unsafe fn pack_steps<V: Vector, S: Packed<V>>(from: *const S, step: isize, width: usize, k: usize, to: *mut V::Element, to_row: usize) {
     let (whole, rest) = (width / V::LANES, width % V::LANES);
     // SAFETY: as promised.
     unsafe {
@@ -370,12 +330,7 @@ unsafe fn pack_square<V: Vector, S: Packed<V>>(
 ///
 /// Both rows have `count` numbers; see [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(
-    from: *const V::Element,
-    c: *mut S,
-    count: usize,
-    accumulate: bool,
-) {
+pub(super) unsafe fn store_row<V: Vector, S: Packed<V>>(from: *const V::Element, c: *mut S, count: usize, accumulate: bool) {
     for j in (0..count).step_by(V::LANES) {
         let lanes = (count - j).min(V::LANES);
         // SAFETY: `lanes` numbers are left in both rows.

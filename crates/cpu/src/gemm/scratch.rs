@@ -52,9 +52,7 @@ pub(super) fn with<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
         return f(std::ptr::without_provenance_mut(alloc::ALIGNMENT));
     }
     // Taken out while in use: a nested call would find nothing and allocate.
-    let mut scratch = SCRATCH
-        .try_with(|cell| cell.replace(Scratch { block: None }))
-        .unwrap_or(Scratch { block: None });
+    let mut scratch = SCRATCH.try_with(|cell| cell.replace(Scratch { block: None })).unwrap_or(Scratch { block: None });
     let result = f(scratch.ensure(bytes));
     if bytes <= KEPT {
         let _ = SCRATCH.try_with(|cell| cell.set(scratch));

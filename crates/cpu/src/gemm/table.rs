@@ -14,8 +14,7 @@ pub(super) const MAX_VECTORS: usize = 2;
 pub(super) const MAX_K_BLOCK: usize = 512;
 
 /// Computes one tile; see [`kernel::tile`].
-pub(super) type TileFn<E> =
-    unsafe fn(usize, Left<E>, *const E, isize, *mut E, isize, usize, &Finish<E>);
+pub(super) type TileFn<E> = unsafe fn(usize, Left<E>, *const E, isize, *mut E, isize, usize, &Finish<E>);
 
 /// The inner loops for elements `S` that are summed up as `E`, under one instruction set.
 pub(super) struct Table<S, E: 'static> {

@@ -53,12 +53,7 @@ pub(super) unsafe fn dot_lines<V: Vector, S: Packed<V>>(
 ///
 /// As for [`dot_lines`], for `N` lines.
 #[inline(always)]
-unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
-    a: *const S,
-    line: isize,
-    x: *const V::Element,
-    k: usize,
-) -> [V::Element; N] {
+unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(a: *const S, line: isize, x: *const V::Element, k: usize) -> [V::Element; N] {
     // SAFETY: as promised.
     unsafe {
         let mut sums = [[V::splat(V::Element::default()); PARTS]; N];
@@ -68,8 +63,7 @@ unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
                 let at = p + part * V::LANES;
                 let x = V::load(x.add(at));
                 for i in 0..N {
-                    sums[i][part] =
-                        S::load(a.offset(i as isize * line).add(at)).mul_add(x, sums[i][part]);
+                    sums[i][part] = S::load(a.offset(i as isize * line).add(at)).mul_add(x, sums[i][part]);
                 }
             }
             p += PARTS * V::LANES;
@@ -78,17 +72,13 @@ unsafe fn dot_group<V: Vector, S: Packed<V>, const N: usize>(
             let count = (k - p).min(V::LANES);
             let x = V::load_partial(x.add(p), count);
             for i in 0..N {
-                sums[i][0] = S::load_partial(a.offset(i as isize * line).add(p), count)
-                    .mul_add(x, sums[i][0]);
+                sums[i][0] = S::load_partial(a.offset(i as isize * line).add(p), count).mul_add(x, sums[i][0]);
             }
             p += count;
         }
         let mut totals = [V::Element::default(); N];
         for i in 0..N {
-            totals[i] = sums[i][0]
-                .add(sums[i][1])
-                .add(sums[i][2].add(sums[i][3]))
-                .sum();
+            totals[i] = sums[i][0].add(sums[i][1]).add(sums[i][2].add(sums[i][3])).sum();
         }
         totals
     }
@@ -152,11 +142,7 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
             let mut sum = V::splat(V::Element::default());
             for p in 0..N {
                 let from = a.offset(p as isize * step).add(j);
-                let a = if whole {
-                    S::load(from)
-                } else {
-                    S::load_partial(from, count)
-                };
+                let a = if whole { S::load(from) } else { S::load_partial(from, count) };
                 sum = a.mul_add(factors[p], sum);
             }
             let y = y.add(j);
@@ -175,12 +161,7 @@ unsafe fn sum_group<V: Vector, S: Packed<V>, const N: usize>(
 /// # Safety
 ///
 /// The bias has a number for each of them, or for the one row.
-unsafe fn finish<S: Kernels>(
-    sums: &mut [S::Sum],
-    alpha: Option<S::Sum>,
-    bias: Bias<S>,
-    first: usize,
-) {
+unsafe fn finish<S: Kernels>(sums: &mut [S::Sum], alpha: Option<S::Sum>, bias: Bias<S>, first: usize) {
     if let Some(alpha) = alpha {
         sums.iter_mut().for_each(|sum| *sum = S::mul(*sum, alpha));
     }
@@ -213,9 +194,7 @@ pub(super) unsafe fn run<S: Kernels>(plan: &Plan<S>) {
         }
         scratch::with(plan.k * size_of::<S::Sum>(), |x| {
             let x = x.cast::<S::Sum>();
-            (0..plan.k).for_each(|p| {
-                *x.add(p) = (*plan.a.ptr.offset(p as isize * plan.a.column)).widened()
-            });
+            (0..plan.k).for_each(|p| *x.add(p) = (*plan.a.ptr.offset(p as isize * plan.a.column)).widened());
             run_columns(plan, x);
         });
     }
@@ -242,12 +221,7 @@ unsafe fn run_columns<S: Kernels>(plan: &Plan<S>, x: *const S::Sum) {
                 } else {
                     (plan.table.sum_steps)(from, plan.b.row, x, y, count, plan.k);
                 }
-                finish(
-                    std::slice::from_raw_parts_mut(y, count),
-                    plan.alpha,
-                    plan.bias,
-                    first,
-                );
+                finish(std::slice::from_raw_parts_mut(y, count), plan.alpha, plan.bias, first);
                 plan.store_row(y, plan.c.ptr.offset(first as isize * plan.c.column), count);
             }
         }

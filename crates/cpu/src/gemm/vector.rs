@@ -84,11 +84,7 @@ impl_packed_same!(x86::Avx2F32, x86::Avx2F64, x86::Avx512F32, x86::Avx512F64);
 pub(super) fn round_bf16(value: f32) -> bf16 {
     let bits = value.to_bits();
     let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-    bf16::from_bits(if value.is_nan() {
-        (bits >> 16) as u16 | 0x40
-    } else {
-        rounded as u16
-    })
+    bf16::from_bits(if value.is_nan() { (bits >> 16) as u16 | 0x40 } else { rounded as u16 })
 }
 
 /// `value` as the nearest float16, ties to even.

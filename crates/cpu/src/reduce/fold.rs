@@ -261,6 +261,8 @@ monoids! {
     MaxF32<f32>: f32::NEG_INFINITY, |a, b| if (a > b) | a.is_nan() { a } else { b };
     MaxF64<f64>: f64::NEG_INFINITY, |a, b| if (a > b) | a.is_nan() { a } else { b };
     MaxI64<i64>: i64::MIN, |a, b| if a > b { a } else { b };
+    MaxI32<i32>: i32::MIN, |a, b| if a > b { a } else { b };
+    MinI32<i32>: i32::MAX, |a, b| if a < b { a } else { b };
     MaxU64<u64>: 0, |a, b| if a > b { a } else { b };
     MinF32<f32>: f32::INFINITY, |a, b| if (a < b) | a.is_nan() { a } else { b };
     MinF64<f64>: f64::INFINITY, |a, b| if (a < b) | a.is_nan() { a } else { b };
@@ -291,6 +293,8 @@ extrema! {
     ArgMaxF32<f32>: |a, b| (a > b) | (a.is_nan() & !b.is_nan()), (a == b) | (a.is_nan() & b.is_nan());
     ArgMaxF64<f64>: |a, b| (a > b) | (a.is_nan() & !b.is_nan()), (a == b) | (a.is_nan() & b.is_nan());
     ArgMaxI64<i64>: |a, b| a > b, a == b;
+    ArgMaxI32<i32>: |a, b| a > b, a == b;
+    ArgMinI32<i32>: |a, b| a < b, a == b;
     ArgMaxU64<u64>: |a, b| a > b, a == b;
     ArgMaxU8<u8>: |a, b| a > b, a == b;
     ArgMinF32<f32>: |a, b| (a < b) | (a.is_nan() & !b.is_nan()), (a == b) | (a.is_nan() & b.is_nan());
@@ -510,6 +514,8 @@ fn folder_for<L: Level>(combine: Combine, class: Class) -> Option<Folder> {
         (Max, K::F32) => monoid::<L, MaxF32>(),
         (Max, K::F64) => monoid::<L, MaxF64>(),
         (Max, K::I64) => monoid::<L, MaxI64>(),
+        (Max, K::I32) => monoid::<L, MaxI32>(),
+        (Min, K::I32) => monoid::<L, MinI32>(),
         (Max, K::U64) => monoid::<L, MaxU64>(),
         (Min, K::F32) => monoid::<L, MinF32>(),
         (Min, K::F64) => monoid::<L, MinF64>(),
@@ -520,6 +526,8 @@ fn folder_for<L: Level>(combine: Combine, class: Class) -> Option<Folder> {
         (ArgMax, K::F32) => extremum::<L, ArgMaxF32>(),
         (ArgMax, K::F64) => extremum::<L, ArgMaxF64>(),
         (ArgMax, K::I64) => extremum::<L, ArgMaxI64>(),
+        (ArgMax, K::I32) => extremum::<L, ArgMaxI32>(),
+        (ArgMin, K::I32) => extremum::<L, ArgMinI32>(),
         (ArgMax, K::U64) => extremum::<L, ArgMaxU64>(),
         (ArgMax, K::Bool) => extremum::<L, ArgMaxU8>(),
         (ArgMin, K::F32) => extremum::<L, ArgMinF32>(),

@@ -13,12 +13,12 @@ mod outer;
 mod shape;
 
 use crate::exec::kernels;
+use crate::exec::plan::Plan;
 use crate::exec::run::{Call, Scratch};
 use crate::exec::step::Class;
 use crate::exec::{prepared, prepared_for_results, prepared_for_truths};
 use flambeau_base::{DType, DeviceKind, Result};
 use flambeau_engine::backend::{Combine, Operand, Reduce, lacking};
-use crate::exec::plan::Plan;
 use fold::{Columns, Folder};
 use shape::Split;
 use smallvec::{SmallVec, smallvec};

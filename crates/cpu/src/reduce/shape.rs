@@ -37,7 +37,8 @@ impl Split {
 
     /// Whether the dimension in which the inputs' elements are nearest to each other is kept.
     pub fn keeps_fastest(&self) -> bool {
-        let least = |sizes: &[usize], strides: &[isize]| sizes.iter().zip(strides).filter(|(n, s)| **n > 1 && **s != 0).map(|(_, s)| s.abs()).min();
+        let least =
+            |sizes: &[usize], strides: &[isize]| sizes.iter().zip(strides).filter(|(n, s)| **n > 1 && **s != 0).map(|(_, s)| s.abs()).min();
         for (kept, reduced) in self.kept_strides.iter().zip(&self.reduced_strides) {
             match (least(&self.kept_sizes, kept), least(&self.reduced_sizes, reduced)) {
                 (Some(k), Some(r)) => return k < r,
@@ -52,7 +53,8 @@ impl Split {
     /// The kept dimensions in row-major order, with the inputs as operands; offsets are in bytes.
     pub fn kept_space(&self, call: &Reduce) -> Space {
         let mut sizes = self.kept_sizes.clone();
-        let bytes = |(strides, input): (&Strides, &Operand)| -> Strides { strides.iter().map(|s| s * input.dtype.size() as isize).collect() };
+        let bytes =
+            |(strides, input): (&Strides, &Operand)| -> Strides { strides.iter().map(|s| s * input.dtype.size() as isize).collect() };
         let mut strides: SmallVec<[Strides; 4]> = self.kept_strides.iter().zip(call.inputs).map(bytes).collect();
         if sizes.is_empty() {
             sizes.push(1);

@@ -32,12 +32,15 @@ fn to_integer(dtype: DType, value: Scalar) -> Scalar {
         Scalar::Complex(z) => z.re,
         other => return wrap(dtype, other.to_i64()),
     };
-    wrap(dtype, match dtype {
-        DType::I64 | DType::U32 => cut(x, 64),
-        DType::U64 if x >= 2f64.powi(63) => cut(x - 2f64.powi(63), 64) ^ i64::MIN,
-        DType::U64 => cut(x, 64),
-        _ => cut(x, 32),
-    })
+    wrap(
+        dtype,
+        match dtype {
+            DType::I64 | DType::U32 => cut(x, 64),
+            DType::U64 if x >= 2f64.powi(63) => cut(x - 2f64.powi(63), 64) ^ i64::MIN,
+            DType::U64 => cut(x, 64),
+            _ => cut(x, 32),
+        },
+    )
 }
 
 fn to_float(dtype: DType, value: Scalar) -> f64 {
@@ -83,9 +86,46 @@ fn alike(a: Scalar, b: Scalar) -> bool {
 }
 
 const VALUES: [f64; 40] = [
-    0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -1.5, 127.0, 127.7, 128.0, -128.0, -129.0, 200.0, 255.9, 256.0, 300.0, 32768.0, 65504.0,
-    65535.5, 65536.0, 70000.0, -40000.0, 2147483647.0, 2147483648.0, 3e9, 4294967296.0, 5e9, -3e9, -5e9, 9.2e18, 9.3e18, 1.9e19, 1e20,
-    -1e19, 1e-7, f64::INFINITY, f64::NEG_INFINITY, f64::NAN,
+    0.0,
+    -0.0,
+    0.5,
+    -0.5,
+    1.0,
+    -1.0,
+    1.5,
+    2.5,
+    -1.5,
+    127.0,
+    127.7,
+    128.0,
+    -128.0,
+    -129.0,
+    200.0,
+    255.9,
+    256.0,
+    300.0,
+    32768.0,
+    65504.0,
+    65535.5,
+    65536.0,
+    70000.0,
+    -40000.0,
+    2147483647.0,
+    2147483648.0,
+    3e9,
+    4294967296.0,
+    5e9,
+    -3e9,
+    -5e9,
+    9.2e18,
+    9.3e18,
+    1.9e19,
+    1e20,
+    -1e19,
+    1e-7,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::NAN,
 ];
 
 /// A tensor of a dtype with values of every kind that it has.

@@ -95,12 +95,24 @@ fn outputs_over_inputs() {
         let (x, y) = (k.input(0), k.input(1));
         let sum = k.add(x, y);
         let product = k.mul(sum, x);
-        for (outputs, want) in [([sum, x], [3.0, 1.0]), ([y, x], [2.0, 1.0]), ([sum, product], [3.0, 3.0]), ([product, product], [3.0, 3.0])] {
+        for (outputs, want) in
+            [([sum, x], [3.0, 1.0]), ([y, x], [2.0, 1.0]), ([sum, product], [3.0, 3.0]), ([product, product], [3.0, 3.0])]
+        {
             let mut body = Body::new(&[dtype, dtype]);
             let (a, b) = (body.input(0), body.input(1));
             let s = body.add(a, b);
             let p = body.mul(s, a);
-            let of = |v| if v == x { a } else if v == y { b } else if v == sum { s } else { p };
+            let of = |v| {
+                if v == x {
+                    a
+                } else if v == y {
+                    b
+                } else if v == sum {
+                    s
+                } else {
+                    p
+                }
+            };
             let program = body.finish(&outputs.map(of)).unwrap();
             let make = |v: f64| Tensor::full(&[200], v, dtype, Device::CPU).unwrap();
             let (t, u) = (make(1.0), make(2.0));

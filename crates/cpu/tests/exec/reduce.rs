@@ -21,7 +21,8 @@ fn reduce(combine: Combine, t: &Tensor, mask: &[bool]) -> Vec<Tensor> {
         let mut dense = results[0].strides().iter();
         mask.iter().map(|&r| if r { 0 } else { *dense.next().unwrap() }).collect()
     };
-    let outputs: Vec<Operand> = results.iter().map(|r| Operand { ptr: r.data_ptr().unwrap(), dtype: r.dtype(), strides: &strides }).collect();
+    let outputs: Vec<Operand> =
+        results.iter().map(|r| Operand { ptr: r.data_ptr().unwrap(), dtype: r.dtype(), strides: &strides }).collect();
     let call = Reduce {
         combine,
         sizes: t.shape(),
@@ -39,7 +40,7 @@ fn reduce(combine: Combine, t: &Tensor, mask: &[bool]) -> Vec<Tensor> {
 }
 
 fn two(a: DType, b: DType) -> Program {
-    let mut k = flambeau_engine::ir::Body::new(&[a, b]);
+    let k = flambeau_engine::ir::Body::new(&[a, b]);
     let values = [k.input(0), k.input(1)];
     k.finish(&values).unwrap()
 }

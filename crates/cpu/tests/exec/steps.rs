@@ -28,7 +28,13 @@ fn float_reference(op: ScalarOp, x: f64, y: f64) -> f64 {
         Copysign => x.copysign(y),
         Neg => -x,
         Abs => x.abs(),
-        Sign => if x == 0.0 { 0.0 } else { x.signum() },
+        Sign => {
+            if x == 0.0 {
+                0.0
+            } else {
+                x.signum()
+            }
+        }
         Reciprocal => 1.0 / x,
         Sqrt => x.sqrt(),
         Rsqrt => 1.0 / x.sqrt(),
@@ -140,7 +146,9 @@ fn erfinv_inverts() {
     assert_eq!((y[0], y[10]), (f64::NEG_INFINITY, f64::INFINITY));
     assert!(y[11].is_nan());
     // torch.erfinv of PyTorch 2.15
-    for (i, want) in [(1, -4.320005388105362), (2, -0.7328690779592167), (5, 0.08885599049425769), (8, 1.1630871536766743), (9, 3.123413274341571)] {
+    for (i, want) in
+        [(1, -4.320005388105362), (2, -0.7328690779592167), (5, 0.08885599049425769), (8, 1.1630871536766743), (9, 3.123413274341571)]
+    {
         assert!((y[i] / want - 1.0f64).abs() < 1e-14, "{}: {} {want}", x[i], y[i]);
     }
     let single = run(&program(&[DType::F32], |k, v| k.erfinv(v[0])), &[], &[&t.to_dtype(DType::F32).unwrap()]).unwrap();
@@ -165,7 +173,13 @@ fn integer_reference(op: ScalarOp, x: i128, y: i128, bits: u32, signed: bool) ->
         And => x & y,
         Or => x | y,
         Xor => x ^ y,
-        Shl => if (0..bits as i128).contains(&y) { x << y } else { 0 },
+        Shl => {
+            if (0..bits as i128).contains(&y) {
+                x << y
+            } else {
+                0
+            }
+        }
         Shr => x >> if (0..bits as i128).contains(&y) { y } else { bits as i128 - 1 + (!signed) as i128 },
         Neg => -x,
         Abs => x.abs(),
@@ -178,14 +192,23 @@ fn integer_reference(op: ScalarOp, x: i128, y: i128, bits: u32, signed: bool) ->
 #[test]
 fn integer_steps() {
     let types = [
-        (DType::U8, 8, false), (DType::I8, 8, true), (DType::I16, 16, true), (DType::I32, 32, true), (DType::I64, 64, true),
-        (DType::U16, 16, false), (DType::U32, 32, false), (DType::U64, 64, false),
+        (DType::U8, 8, false),
+        (DType::I8, 8, true),
+        (DType::I16, 16, true),
+        (DType::I32, 32, true),
+        (DType::I64, 64, true),
+        (DType::U16, 16, false),
+        (DType::U32, 32, false),
+        (DType::U64, 64, false),
     ];
     for (dtype, bits, signed) in types {
         let (low, high) = dtype.integer_range().unwrap();
-        let values = [low, low + 1, 0, 1, 2, 3, 7, 40, 63, high / 2, high - 1, high, if signed { -1 } else { 5 }, if signed { -7 } else { 6 }];
+        let values =
+            [low, low + 1, 0, 1, 2, 3, 7, 40, 63, high / 2, high - 1, high, if signed { -1 } else { 5 }, if signed { -7 } else { 6 }];
         let pairs: Vec<(i128, i128)> = values.iter().flat_map(|&x| values.map(|y| (x, y))).collect();
-        let tensor = |v: Vec<i128>| Tensor::from_slice(&v.iter().map(|&x| x as i64).collect::<Vec<_>>(), &[v.len()]).unwrap().to_dtype(dtype).unwrap();
+        let tensor = |v: Vec<i128>| {
+            Tensor::from_slice(&v.iter().map(|&x| x as i64).collect::<Vec<_>>(), &[v.len()]).unwrap().to_dtype(dtype).unwrap()
+        };
         let value = |s: Scalar| match s {
             Scalar::UInt(u) => u as i128,
             other => other.to_i64() as i128,

@@ -48,8 +48,9 @@ fn roots(op: &str, tensors: &[&Tensor], grads: &[Option<Tensor>]) -> Result<Vec<
             Some(g) => g.to_dtype(t.dtype())?,
             None if t.numel() == 1 && !t.dtype().is_complex() => Tensor::full(t.shape(), 1.0, t.dtype(), t.device())?,
             None => {
+                let kind = if t.numel() == 1 { "real scalar" } else { "scalar" };
                 return Err(Error::runtime(format!(
-                    "{op}: grad can be implicitly created only for real scalar outputs, output {i} has shape {} and dtype {}",
+                    "{op}: grad can be implicitly created only for {kind} outputs, output {i} has shape {} and dtype {}",
                     show(t.shape()),
                     t.dtype()
                 )));

@@ -29,16 +29,7 @@ pub struct Adam {
 
 impl Default for Adam {
     fn default() -> Adam {
-        Adam {
-            lr: 1e-3,
-            beta1: 0.9,
-            beta2: 0.999,
-            weight_decay: 0.0,
-            eps: 1e-8,
-            amsgrad: false,
-            maximize: false,
-            decoupled: false,
-        }
+        Adam { lr: 1e-3, beta1: 0.9, beta2: 0.999, weight_decay: 0.0, eps: 1e-8, amsgrad: false, maximize: false, decoupled: false }
     }
 }
 
@@ -265,5 +256,5 @@ pub fn total_norm(tensors: &[&Tensor], order: f64) -> Result<Tensor> {
     let Some(first) = tensors.first() else { return Tensor::full(&[], 0.0, flambeau_base::default_dtype(), flambeau_base::Device::CPU) };
     let norms = tensors.iter().map(|t| t.vector_norm(order, None, false, None)?.item()).collect::<Result<Vec<_>>>()?;
     let values: Vec<f64> = norms.iter().map(|s| s.to_f64()).collect();
-    Tensor::from_slice(&values, &[values.len()])?.vector_norm(order, None, false, Some(first.dtype()))
+    Tensor::from_slice(&values, &[values.len()])?.vector_norm(order, None, false, None)?.to_dtype(first.dtype())
 }

@@ -5,12 +5,14 @@ mod create;
 mod front;
 mod geometry;
 mod operators;
+mod print;
 mod storage;
 mod write;
 
 pub use access::Element;
 pub(crate) use access::for_each_offset;
 pub use front::{FrontEnd, set_front_end};
+pub use print::{PrintOptions, print_options, set_print_options, tensor_text};
 pub use storage::Storage;
 pub(crate) use write::{Overlap, overlap};
 

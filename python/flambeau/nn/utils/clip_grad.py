@@ -20,10 +20,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     norm_type = float(norm_type)
     if not tensors:
         return _C.tensor(0.0)
-    with no_grad():
-        norms = [_vector_norm(tensor, norm_type) for tensor in tensors]
-        first = norms[0]
-        total = _vector_norm(_C.stack([norm.to(first.device) for norm in norms]), norm_type)
+    total = _C._total_norm([tensor.detach() for tensor in tensors], norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -31,10 +28,6 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
             "`error_if_nonfinite=False`"
         )
     return total
-
-
-def _vector_norm(tensor, norm_type):
-    return _C.linalg_vector_norm(tensor, norm_type)
 
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):

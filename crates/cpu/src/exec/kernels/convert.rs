@@ -66,21 +66,19 @@ type C64 = Complex<f64>;
 
 maps! {
     ReadBool: u8 => u8, |x| (x != 0) as u8;
-    ReadU8: u8 => i64, |x| x as i64;
-    ReadI8: i8 => i64, |x| x as i64;
-    ReadU16: u16 => i64, |x| x as i64;
-    ReadI16: i16 => i64, |x| x as i64;
+    ReadU8: u8 => i32, |x| x as i32;
+    ReadI8: i8 => i32, |x| x as i32;
+    ReadU16: u16 => i32, |x| x as i32;
+    ReadI16: i16 => i32, |x| x as i32;
     ReadU32: u32 => i64, |x| x as i64;
-    ReadI32: i32 => i64, |x| x as i64;
-    Write8: i64 => u8, |x| x as u8;
-    Write16: i64 => u16, |x| x as u16;
+    Write8: i32 => u8, |x| x as u8;
+    Write16: i32 => u16, |x| x as u16;
     Write32: i64 => u32, |x| x as u32;
-    WrapU8: i64 => i64, |x| x as u8 as i64;
-    WrapI8: i64 => i64, |x| x as i8 as i64;
-    WrapU16: i64 => i64, |x| x as u16 as i64;
-    WrapI16: i64 => i64, |x| x as i16 as i64;
+    WrapU8: i32 => i32, |x| x as u8 as i32;
+    WrapI8: i32 => i32, |x| x as i8 as i32;
+    WrapU16: i32 => i32, |x| x as u16 as i32;
+    WrapI16: i32 => i32, |x| x as i16 as i32;
     WrapU32: i64 => i64, |x| x as u32 as i64;
-    WrapI32: i64 => i64, |x| x as i32 as i64;
 
     F32ToBool: f32 => u8, |x| (x != 0.0) as u8;
     F64ToBool: f64 => u8, |x| (x != 0.0) as u8;
@@ -88,8 +86,14 @@ maps! {
     C32ToBool: C32 => u8, |x| ((x.re != 0.0) | (x.im != 0.0)) as u8;
     C64ToBool: C64 => u8, |x| ((x.re != 0.0) | (x.im != 0.0)) as u8;
 
-    F32ToI32: f32 => i64, |x| x.to_i32() as i64;
-    F64ToI32: f64 => i64, |x| x.to_i32() as i64;
+    I32ToBool: i32 => u8, |x| (x != 0) as u8;
+    I32ToI64: i32 => i64, |x| x as i64;
+    I64ToI32: i64 => i32, |x| x as i32;
+    BoolToI32: u8 => i32, |x| x as i32;
+    I32ToF32: i32 => f32, |x| x as f32;
+    I32ToF64: i32 => f64, |x| x as f64;
+    F32ToI32: f32 => i32, |x| x.to_i32();
+    F64ToI32: f64 => i32, |x| x.to_i32();
     F32ToI64: f32 => i64, |x| x.to_i64();
     F64ToI64: f64 => i64, |x| x.to_i64();
     F32ToU64: f32 => i64, |x| x.to_u64();
@@ -171,12 +175,11 @@ pub fn load<L: Level>(dtype: DType) -> StepFn {
         DType::U16 => L::unary::<ReadU16>,
         DType::I16 => L::unary::<ReadI16>,
         DType::U32 => L::unary::<ReadU32>,
-        DType::I32 => L::unary::<ReadI32>,
         DType::F16 => L::unary::<Widen<Half>>,
         DType::BF16 => L::unary::<Widen<Brain>>,
         DType::F8E4M3 => L::unary::<Widen<E4M3>>,
         DType::F8E5M2 => L::unary::<Widen<E5M2>>,
-        DType::F32 | DType::F64 | DType::I64 | DType::U64 | DType::C64 | DType::C128 => copy::<L>(Class::of(dtype)),
+        DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::U64 | DType::C64 | DType::C128 => copy::<L>(Class::of(dtype)),
     }
 }
 
@@ -185,12 +188,14 @@ pub fn store<L: Level>(dtype: DType) -> StepFn {
     match dtype {
         DType::U8 | DType::I8 => L::unary::<Write8>,
         DType::U16 | DType::I16 => L::unary::<Write16>,
-        DType::U32 | DType::I32 => L::unary::<Write32>,
+        DType::U32 => L::unary::<Write32>,
         DType::F16 => L::unary::<Write<Half>>,
         DType::BF16 => L::unary::<Write<Brain>>,
         DType::F8E4M3 => L::unary::<Write<E4M3>>,
         DType::F8E5M2 => L::unary::<Write<E5M2>>,
-        DType::Bool | DType::F32 | DType::F64 | DType::I64 | DType::U64 | DType::C64 | DType::C128 => copy::<L>(Class::of(dtype)),
+        DType::Bool | DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::U64 | DType::C64 | DType::C128 => {
+            copy::<L>(Class::of(dtype))
+        }
     }
 }
 
@@ -212,7 +217,6 @@ pub fn round<L: Level>(dtype: DType) -> Option<StepFn> {
         DType::U16 => L::unary::<WrapU16>,
         DType::I16 => L::unary::<WrapI16>,
         DType::U32 => L::unary::<WrapU32>,
-        DType::I32 => L::unary::<WrapI32>,
         DType::F16 => L::unary::<Round<Half>>,
         DType::BF16 => L::unary::<Round<Brain>>,
         DType::F8E4M3 => L::unary::<Round<E4M3>>,
@@ -227,7 +231,6 @@ pub fn round<L: Level>(dtype: DType) -> Option<StepFn> {
 /// to be rounded to the dtype. Some conversions take two steps, see [`between`].
 pub fn convert<L: Level>(from: Class, to: DType) -> Option<StepFn> {
     use Class as C;
-    let small = matches!(to, DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::I32);
     Some(match (from, Class::of(to)) {
         (C::I64, C::I64 | C::U64) | (C::U64, C::I64 | C::U64) => return None,
         (a, b) if a == b => return None,
@@ -236,8 +239,14 @@ pub fn convert<L: Level>(from: Class, to: DType) -> Option<StepFn> {
         (C::I64 | C::U64, C::Bool) => L::unary::<I64ToBool>,
         (C::C64, C::Bool) => L::unary::<C32ToBool>,
         (C::C128, C::Bool) => L::unary::<C64ToBool>,
-        (C::F32, C::I64) if small => L::unary::<F32ToI32>,
-        (C::F64, C::I64) if small => L::unary::<F64ToI32>,
+        (C::I32, C::Bool) => L::unary::<I32ToBool>,
+        (C::I32, C::I64 | C::U64) => L::unary::<I32ToI64>,
+        (C::I64 | C::U64, C::I32) => L::unary::<I64ToI32>,
+        (C::Bool, C::I32) => L::unary::<BoolToI32>,
+        (C::I32, C::F32) => L::unary::<I32ToF32>,
+        (C::I32, C::F64) => L::unary::<I32ToF64>,
+        (C::F32, C::I32) => L::unary::<F32ToI32>,
+        (C::F64, C::I32) => L::unary::<F64ToI32>,
         (C::F32, C::I64) => L::unary::<F32ToI64>,
         (C::F64, C::I64) => L::unary::<F64ToI64>,
         (C::F32, C::U64) => L::unary::<F32ToU64>,
@@ -266,10 +275,10 @@ pub fn convert<L: Level>(from: Class, to: DType) -> Option<StepFn> {
 pub fn between(from: Class, to: DType) -> Option<DType> {
     use Class as C;
     match (from, Class::of(to)) {
-        (C::C64, C::I64 | C::U64 | C::F64) => Some(DType::F32),
-        (C::C128, C::I64 | C::U64 | C::F32) => Some(DType::F64),
-        (C::Bool | C::I64 | C::U64 | C::F64, C::C64) => Some(DType::F32),
-        (C::Bool | C::I64 | C::U64 | C::F32, C::C128) => Some(DType::F64),
+        (C::C64, C::I32 | C::I64 | C::U64 | C::F64) => Some(DType::F32),
+        (C::C128, C::I32 | C::I64 | C::U64 | C::F32) => Some(DType::F64),
+        (C::Bool | C::I32 | C::I64 | C::U64 | C::F64, C::C64) => Some(DType::F32),
+        (C::Bool | C::I32 | C::I64 | C::U64 | C::F32, C::C128) => Some(DType::F64),
         _ => None,
     }
 }

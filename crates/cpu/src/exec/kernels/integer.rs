@@ -1,4 +1,4 @@
-//! Steps on integers, in 64 bits, and on bool. The executor wraps results to narrower dtypes.
+//! Steps on integers, in 32 and 64 bits, and on bool. The executor wraps results to narrower dtypes.
 
 use super::level::Level;
 use super::loops::{BLOCK, Binary, Unary};
@@ -88,11 +88,12 @@ fn power_unsigned(x: i64, y: u64) -> i64 {
     out
 }
 
-steps! { signed, i64;
+macro_rules! signed_steps {
+    ($($name:ident $t:ident;)*) => {$(steps! { $name, $t;
     unary {
         Neg(x) => x.wrapping_neg();
         Abs(x) => x.wrapping_abs();
-        Sign(x) => (x > 0) as i64 - (x < 0) as i64;
+        Sign(x) => (x > 0) as $t - (x < 0) as $t;
         Floor(x) => x;
         Ceil(x) => x;
         Trunc(x) => x;
@@ -112,7 +113,7 @@ steps! { signed, i64;
         FloorDiv(x, y) => {
             let y = nonzero(y);
             let (q, r) = (x.wrapping_div(y), x.wrapping_rem(y));
-            q.wrapping_sub(((r != 0) & ((r < 0) != (y < 0))) as i64)
+            q.wrapping_sub(((r != 0) & ((r < 0) != (y < 0))) as $t)
         };
         TruncDiv(x, y) => x.wrapping_div(nonzero(y));
         Rem(x, y) => {
@@ -121,7 +122,7 @@ steps! { signed, i64;
             if (r != 0) & ((r < 0) != (y < 0)) { r.wrapping_add(y) } else { r }
         };
         Fmod(x, y) => x.wrapping_rem(nonzero(y));
-        Pow(x, y) => power(x, y);
+        Pow(x, y) => power(x as i64, y as i64) as $t;
         Maximum(x, y) => if x > y { x } else { y };
         Minimum(x, y) => if x < y { x } else { y };
         Fmax(x, y) => if x > y { x } else { y };
@@ -129,11 +130,14 @@ steps! { signed, i64;
         And(x, y) => x & y;
         Or(x, y) => x | y;
         Xor(x, y) => x ^ y;
-        Shl(x, y) => if (0..64).contains(&y) { x.wrapping_shl(y as u32) } else { 0 };
-        Shr(x, y) => x.wrapping_shr(if (0..64).contains(&y) { y as u32 } else { 63 });
+        Shl(x, y) => if (0..<$t>::BITS as $t).contains(&y) { x.wrapping_shl(y as u32) } else { 0 };
+        Shr(x, y) => x.wrapping_shr(if (0..<$t>::BITS as $t).contains(&y) { y as u32 } else { <$t>::BITS - 1 });
     }
     compare { Eq ==; Ne !=; Lt <; Le <=; Gt >; Ge >=; }
+})*};
 }
+
+signed_steps! { signed i64; signed_32 i32; }
 
 steps! { unsigned, u64;
     unary {
@@ -213,11 +217,16 @@ macro_rules! is_zero {
         }
     })*};
 }
-is_zero! { u8 i64 }
+is_zero! { u8 i32 i64 }
 
 /// The step of an operation on signed integers.
 pub fn signed_step<L: Level>(op: ScalarOp) -> Option<StepFn> {
     if op == ScalarOp::Select { Some(L::select::<u64>) } else { signed::step::<L>(op) }
+}
+
+/// The step of an operation on signed integers of 32 bits.
+pub fn signed_32_step<L: Level>(op: ScalarOp) -> Option<StepFn> {
+    if op == ScalarOp::Select { Some(L::select::<u32>) } else { signed_32::step::<L>(op) }
 }
 
 /// The step of an operation on `uint64`: most are those on signed integers.

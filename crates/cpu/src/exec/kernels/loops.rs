@@ -28,15 +28,30 @@ pub trait Binary {
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
 }
 
+/// Copies fewer than [`BLOCK`] elements: pieces of fixed lengths, which need no call.
+#[inline(always)]
+unsafe fn copy_few<T: Copy>(to: *mut T, from: *const T, n: usize) {
+    let mut at = 0;
+    macro_rules! piece {
+        ($($length:literal)*) => {$(
+            if n & $length != 0 {
+                // SAFETY: the pieces of the binary digits of `n` are together its `n` elements, which the caller promises.
+                unsafe { to.add(at).cast::<[T; $length]>().write_unaligned(from.add(at).cast::<[T; $length]>().read_unaligned()) };
+                at += $length;
+            }
+        )*};
+    }
+    piece!(16 8 4 2 1);
+    debug_assert_eq!(at, n);
+}
+
 /// The elements from `at` on, as a block; those past `n` repeat the first.
 #[inline(always)]
 unsafe fn partial<T: Copy>(from: *const T, at: usize, n: usize) -> [T; BLOCK] {
-    // SAFETY: `at < n`, and `n` elements are readable, as the callers promise.
+    // SAFETY: `at < n < at + BLOCK`, and `n` elements are readable, as the callers promise.
     unsafe {
         let mut block = [*from.add(at); BLOCK];
-        for (i, x) in block.iter_mut().enumerate().take(n - at) {
-            *x = *from.add(at + i);
-        }
+        copy_few(block.as_mut_ptr(), from.add(at), n - at);
         block
     }
 }
@@ -44,8 +59,8 @@ unsafe fn partial<T: Copy>(from: *const T, at: usize, n: usize) -> [T; BLOCK] {
 /// Writes the first `n - at` elements of a block.
 #[inline(always)]
 unsafe fn put_partial<T: Copy>(to: *mut T, at: usize, n: usize, block: &[T; BLOCK]) {
-    // SAFETY: `at < n <= at + BLOCK`, and `n` elements are writable, as the callers promise.
-    unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), to.add(at), n - at) }
+    // SAFETY: `at < n < at + BLOCK`, and `n` elements are writable, as the callers promise.
+    unsafe { copy_few(to.add(at), block.as_ptr(), n - at) }
 }
 
 /// Runs a unary function over `n` elements.
@@ -58,13 +73,15 @@ pub unsafe fn unary<F: Unary>(out: *mut u8, args: Args, n: usize) {
     let mut at = 0;
     // SAFETY: all of `at..at + BLOCK` or `at..n` is inside the operands; a block is read before it is written.
     unsafe {
-        let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
         while at + BLOCK <= n {
+            // Fresh in each round, so that it lives in registers.
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&a.add(at).cast::<[F::A; BLOCK]>().read_unaligned(), &mut block);
             out.add(at).cast::<[F::R; BLOCK]>().write_unaligned(block);
             at += BLOCK;
         }
         if at < n {
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&partial(a, at, n), &mut block);
             put_partial(out, at, n, &block);
         }
@@ -81,8 +98,9 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
     let mut at = 0;
     // SAFETY: as in `unary`.
     unsafe {
-        let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
         while at + BLOCK <= n {
+            // Fresh in each round, so that it lives in registers.
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             let y = b.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             F::block(&x, &y, &mut block);
@@ -90,6 +108,7 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
             at += BLOCK;
         }
         if at < n {
+            let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&partial(a, at, n), &partial(b, at, n), &mut block);
             put_partial(out, at, n, &block);
         }

@@ -30,6 +30,7 @@ macro_rules! choose {
 fn step_for<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
     match class {
         Class::Bool => integer::bool_step::<L>(op),
+        Class::I32 => integer::signed_32_step::<L>(op),
         Class::I64 => integer::signed_step::<L>(op),
         Class::U64 => integer::unsigned_step::<L>(op),
         Class::F32 => float::f32::step::<L>(op),
@@ -39,7 +40,11 @@ fn step_for<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
 }
 
 fn is_zero_for<L: Level>(class: Class) -> StepFn {
-    if class == Class::Bool { L::unary::<integer::IsZero<u8>> } else { L::unary::<integer::IsZero<i64>> }
+    match class {
+        Class::Bool => L::unary::<integer::IsZero<u8>>,
+        Class::I32 => L::unary::<integer::IsZero<i32>>,
+        _ => L::unary::<integer::IsZero<i64>>,
+    }
 }
 
 /// The step of an operation in a class; none where the class lacks it.

@@ -30,13 +30,7 @@ macro_rules! impl_vector {
             #[inline(always)]
             unsafe fn load_partial(from: *const $element, count: usize) -> Self {
                 // SAFETY: by the caller's promise.
-                $vector(std::array::from_fn(|lane| {
-                    if lane < count {
-                        unsafe { *from.add(lane) }
-                    } else {
-                        0.0
-                    }
-                }))
+                $vector(std::array::from_fn(|lane| if lane < count { unsafe { *from.add(lane) } } else { 0.0 }))
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $element) {
@@ -74,9 +68,7 @@ macro_rules! impl_vector {
             }
             #[inline(always)]
             unsafe fn transpose(rows: &mut [Self; 16]) {
-                let columns: [Self; $lanes] = std::array::from_fn(|column| {
-                    $vector(std::array::from_fn(|row| rows[row].0[column]))
-                });
+                let columns: [Self; $lanes] = std::array::from_fn(|column| $vector(std::array::from_fn(|row| rows[row].0[column])));
                 rows[..$lanes].copy_from_slice(&columns);
             }
         }
@@ -92,19 +84,13 @@ macro_rules! impl_packed_half {
             #[inline(always)]
             unsafe fn load(from: *const Self) -> Portable32 {
                 // SAFETY: by the caller's promise.
-                Portable32(std::array::from_fn(|lane| {
-                    unsafe { *from.add(lane) }.to_f32_const()
-                }))
+                Portable32(std::array::from_fn(|lane| unsafe { *from.add(lane) }.to_f32_const()))
             }
             #[inline(always)]
             unsafe fn load_partial(from: *const Self, count: usize) -> Portable32 {
                 let lane = |lane| {
                     // SAFETY: by the caller's promise.
-                    if lane < count {
-                        unsafe { *from.add(lane) }.to_f32_const()
-                    } else {
-                        0.0
-                    }
+                    if lane < count { unsafe { *from.add(lane) }.to_f32_const() } else { 0.0 }
                 };
                 Portable32(std::array::from_fn(lane))
             }

@@ -161,10 +161,7 @@ unsafe fn transpose_16x16(rows: &mut [Avx512F32; 16]) {
         }
         for pair in 0..8 {
             let i = 2 * pair;
-            (x[i], x[i + 1]) = (
-                _mm512_unpacklo_ps(x[i], x[i + 1]),
-                _mm512_unpackhi_ps(x[i], x[i + 1]),
-            );
+            (x[i], x[i + 1]) = (_mm512_unpacklo_ps(x[i], x[i + 1]), _mm512_unpackhi_ps(x[i], x[i + 1]));
         }
         for four in 0..4 {
             let i = 4 * four;
@@ -179,14 +176,8 @@ unsafe fn transpose_16x16(rows: &mut [Avx512F32; 16]) {
         }
         for j in 0..4 {
             let (a, b, c, d) = (x[j], x[4 + j], x[8 + j], x[12 + j]);
-            let (ab_even, ab_odd) = (
-                _mm512_shuffle_f32x4::<0x88>(a, b),
-                _mm512_shuffle_f32x4::<0xdd>(a, b),
-            );
-            let (cd_even, cd_odd) = (
-                _mm512_shuffle_f32x4::<0x88>(c, d),
-                _mm512_shuffle_f32x4::<0xdd>(c, d),
-            );
+            let (ab_even, ab_odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
+            let (cd_even, cd_odd) = (_mm512_shuffle_f32x4::<0x88>(c, d), _mm512_shuffle_f32x4::<0xdd>(c, d));
             rows[j].0 = _mm512_shuffle_f32x4::<0x88>(ab_even, cd_even);
             rows[4 + j].0 = _mm512_shuffle_f32x4::<0x88>(ab_odd, cd_odd);
             rows[8 + j].0 = _mm512_shuffle_f32x4::<0xdd>(ab_even, cd_even);
@@ -205,21 +196,12 @@ unsafe fn transpose_8x8_f64(rows: &mut [Avx512F64; 16]) {
         }
         for pair in 0..4 {
             let i = 2 * pair;
-            (x[i], x[i + 1]) = (
-                _mm512_unpacklo_pd(x[i], x[i + 1]),
-                _mm512_unpackhi_pd(x[i], x[i + 1]),
-            );
+            (x[i], x[i + 1]) = (_mm512_unpacklo_pd(x[i], x[i + 1]), _mm512_unpackhi_pd(x[i], x[i + 1]));
         }
         for j in 0..2 {
             let (a, b, c, d) = (x[j], x[2 + j], x[4 + j], x[6 + j]);
-            let (ab_even, ab_odd) = (
-                _mm512_shuffle_f64x2::<0x88>(a, b),
-                _mm512_shuffle_f64x2::<0xdd>(a, b),
-            );
-            let (cd_even, cd_odd) = (
-                _mm512_shuffle_f64x2::<0x88>(c, d),
-                _mm512_shuffle_f64x2::<0xdd>(c, d),
-            );
+            let (ab_even, ab_odd) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
+            let (cd_even, cd_odd) = (_mm512_shuffle_f64x2::<0x88>(c, d), _mm512_shuffle_f64x2::<0xdd>(c, d));
             rows[j].0 = _mm512_shuffle_f64x2::<0x88>(ab_even, cd_even);
             rows[2 + j].0 = _mm512_shuffle_f64x2::<0x88>(ab_odd, cd_odd);
             rows[4 + j].0 = _mm512_shuffle_f64x2::<0xdd>(ab_even, cd_even);
@@ -238,10 +220,7 @@ unsafe fn transpose_8x8(rows: &mut [Avx2F32; 16]) {
         }
         for pair in 0..4 {
             let i = 2 * pair;
-            (x[i], x[i + 1]) = (
-                _mm256_unpacklo_ps(x[i], x[i + 1]),
-                _mm256_unpackhi_ps(x[i], x[i + 1]),
-            );
+            (x[i], x[i + 1]) = (_mm256_unpacklo_ps(x[i], x[i + 1]), _mm256_unpackhi_ps(x[i], x[i + 1]));
         }
         for four in 0..2 {
             let i = 4 * four;
@@ -271,10 +250,7 @@ unsafe fn transpose_4x4(rows: &mut [Avx2F64; 16]) {
         }
         for pair in 0..2 {
             let i = 2 * pair;
-            (x[i], x[i + 1]) = (
-                _mm256_unpacklo_pd(x[i], x[i + 1]),
-                _mm256_unpackhi_pd(x[i], x[i + 1]),
-            );
+            (x[i], x[i + 1]) = (_mm256_unpacklo_pd(x[i], x[i + 1]), _mm256_unpackhi_pd(x[i], x[i + 1]));
         }
         for j in 0..2 {
             rows[j].0 = _mm256_permute2f128_pd::<0x20>(x[j], x[2 + j]);
@@ -308,46 +284,10 @@ macro_rules! impl_packed_half {
     };
 }
 
-impl_packed_half!(
-    bf16,
-    Avx512F32,
-    __m256i,
-    16,
-    widen_bf16_16,
-    narrow_bf16_16,
-    load_masked_16,
-    store_masked_16
-);
-impl_packed_half!(
-    f16,
-    Avx512F32,
-    __m256i,
-    16,
-    widen_f16_16,
-    narrow_f16_16,
-    load_masked_16,
-    store_masked_16
-);
-impl_packed_half!(
-    bf16,
-    Avx2F32,
-    __m128i,
-    8,
-    widen_bf16_8,
-    narrow_bf16_8,
-    load_masked_8,
-    store_masked_8
-);
-impl_packed_half!(
-    f16,
-    Avx2F32,
-    __m128i,
-    8,
-    widen_f16_8,
-    narrow_f16_8,
-    load_masked_8,
-    store_masked_8
-);
+impl_packed_half!(bf16, Avx512F32, __m256i, 16, widen_bf16_16, narrow_bf16_16, load_masked_16, store_masked_16);
+impl_packed_half!(f16, Avx512F32, __m256i, 16, widen_f16_16, narrow_f16_16, load_masked_16, store_masked_16);
+impl_packed_half!(bf16, Avx2F32, __m128i, 8, widen_bf16_8, narrow_bf16_8, load_masked_8, store_masked_8);
+impl_packed_half!(f16, Avx2F32, __m128i, 8, widen_f16_8, narrow_f16_8, load_masked_8, store_masked_8);
 
 #[inline(always)]
 unsafe fn load_masked_16(from: *const i16, count: usize) -> __m256i {
@@ -432,9 +372,7 @@ unsafe fn narrow_bf16_16(single: __m512) -> __m256i {
         let rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
         let quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x40_0000));
         let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(single, single);
-        _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(_mm512_mask_mov_epi32(
-            rounded, nan, quiet,
-        )))
+        _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(_mm512_mask_mov_epi32(rounded, nan, quiet)))
     }
 }
 
@@ -448,9 +386,6 @@ unsafe fn narrow_bf16_8(single: __m256) -> __m128i {
         let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x40_0000));
         let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(single, single));
         let high = _mm256_srli_epi32::<16>(_mm256_blendv_epi8(rounded, quiet, nan));
-        _mm_packus_epi32(
-            _mm256_castsi256_si128(high),
-            _mm256_extracti128_si256::<1>(high),
-        )
+        _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256::<1>(high))
     }
 }

@@ -10,8 +10,10 @@ mod scatter;
 mod search;
 
 pub use address::{Address, Pick, Place};
+pub use embedding::{Embedding, bincount, embedding, one_hot};
 pub use items::IndexItem;
 pub use mask::NonZero;
+pub use search::{SearchSorted, searchsorted};
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[super::Op]] = &[rows::OPS, scatter::OPS, mask::OPS, embedding::OPS, search::OPS];

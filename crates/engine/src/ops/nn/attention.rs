@@ -371,13 +371,8 @@ fn mask4(mask: &Tensor, q: &Tensor, k: &Tensor) -> Result<Tensor> {
 }
 
 fn attention(a: &Args) -> Result<Out> {
-    let options = AttentionOptions {
-        mask: a.opt_tensor(3)?,
-        dropout: a.float(4)?,
-        causal: a.bool(5)?,
-        scale: a.opt_float(6)?,
-        grouped: a.bool(7)?,
-    };
+    let options =
+        AttentionOptions { mask: a.opt_tensor(3)?, dropout: a.float(4)?, causal: a.bool(5)?, scale: a.opt_float(6)?, grouped: a.bool(7)? };
     Ok(a.tensor(0)?.attention(a.tensor(1)?, a.tensor(2)?, &options)?.into())
 }
 

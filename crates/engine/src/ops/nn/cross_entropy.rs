@@ -31,7 +31,9 @@ impl Reduction {
             0 => Ok(Reduction::None),
             1 => Ok(Reduction::Mean),
             2 => Ok(Reduction::Sum),
-            _ => Err(Error::value(format!("{op}: {number} is not a valid value for reduction: it is one of 0 (none), 1 (mean) and 2 (sum)"))),
+            _ => {
+                Err(Error::value(format!("{op}: {number} is not a valid value for reduction: it is one of 0 (none), 1 (mean) and 2 (sum)")))
+            }
         }
     }
 
@@ -220,9 +222,7 @@ impl Tensor {
         label_smoothing: f64,
     ) -> Result<Tensor> {
         if !(0.0..=1.0).contains(&label_smoothing) {
-            return Err(Error::runtime(format!(
-                "cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
-            )));
+            return Err(Error::runtime(format!("cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")));
         }
         if self.shape() == target.shape() {
             return of_probabilities(self, target, weight, reduction, ignore_index, label_smoothing);

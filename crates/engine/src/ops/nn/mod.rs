@@ -17,9 +17,10 @@ use crate::autograd::{BackwardOptions, Cx, Grads, enable_grad, grad, is_grad_ena
 use crate::ops::view::{Reshape, view};
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 
-pub use attention::attention_composite;
+pub use attention::{AttentionOptions, attention_composite};
 pub use cross_entropy::Reduction;
 pub use norm::norm_composite;
+pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS];
@@ -37,7 +38,7 @@ pub(crate) fn vjp_of(f: Composite, inputs: &[Tensor], wanted: &[bool], grads: &[
     for (t, &wanted) in inputs.iter().zip(wanted) {
         fresh.push(match (wanted, create_graph && t.requires_grad()) {
             (false, _) => t.clone(),
-            (true, true) => view(Reshape(Dims::from_slice(t.shape())), t)?,
+            (true, true) => view(Reshape { sizes: Dims::from_slice(t.shape()), of_copy: false }, t)?,
             (true, false) => {
                 let leaf = t.alias();
                 leaf.set_requires_grad(true)?;

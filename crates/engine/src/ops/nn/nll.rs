@@ -100,17 +100,16 @@ fn check_classes(op: &str, rows: &Rows, ignore: i64) -> Result<()> {
     }
 }
 
-/// For each row the element of its class, and zero where the class is ignored.
-pub(super) fn pick(input: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let classes = Tensor::arange(0, input.shape()[1] as i64, 1, Some(DType::I64), input.device())?;
-    let own = target.reshape(&[-1, 1])?.eq(&classes)?;
-    Tensor::where_(&own, input, 0)?.sum_dims(Some(&[1]), false, None)
+/// For each row the element of its class; for an ignored class any element.
+fn pick(input: &Tensor, target: &Tensor, ignore: i64) -> Result<Tensor> {
+    let there = target.masked_fill(&target.eq(ignore)?, 0)?;
+    input.gather(1, &there.unsqueeze(1)?)?.reshape(&[-1])
 }
 
 /// The weight of each row: that of its class; zero where it is ignored.
 pub(super) fn row_weights(input: &Tensor, target: &Tensor, weight: Option<&Tensor>, ignore: i64) -> Result<Tensor> {
     let each = match weight {
-        Some(w) => pick(&w.reshape(&[1, -1])?.expand_as(input)?, target)?,
+        Some(w) => w.index_select(0, &target.masked_fill(&target.eq(ignore)?, 0)?)?,
         None => Tensor::full(target.shape(), 1.0, input.dtype(), input.device())?,
     };
     each.masked_fill(&target.eq(ignore)?, 0)
@@ -119,7 +118,7 @@ pub(super) fn row_weights(input: &Tensor, target: &Tensor, weight: Option<&Tenso
 /// Minus the weighted log-probability of each row's class, reduced.
 pub(super) fn reduced_nll(rows: &Rows, weight: Option<&Tensor>, reduction: Reduction, ignore: i64) -> Result<Tensor> {
     let weights = row_weights(&rows.input, &rows.target, weight, ignore)?;
-    let losses = pick(&rows.input, &rows.target)?.neg()?.mul(&weights)?;
+    let losses = pick(&rows.input, &rows.target, ignore)?.neg()?.mul(&weights)?;
     let losses = losses.masked_fill(&rows.target.eq(ignore)?, 0)?;
     match reduction {
         Reduction::None => Ok(losses),

@@ -297,7 +297,10 @@ impl Tensor {
         let channels = match self.shape() {
             [_, channels, ..] => *channels as i64,
             shape => {
-                return Err(Error::runtime(format!("group_norm: Expected at least 2 dimensions for input tensor but received {}", shape.len())));
+                return Err(Error::runtime(format!(
+                    "group_norm: Expected at least 2 dimensions for input tensor but received {}",
+                    shape.len()
+                )));
             }
         };
         if groups <= 0 || channels % groups != 0 {

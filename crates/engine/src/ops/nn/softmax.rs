@@ -18,16 +18,13 @@ pub struct Softmax {
     log: bool,
 }
 
-impl Softmax {
-    /// The composite form.
-    pub fn decompose(&self, x: &Tensor) -> Result<Tensor> {
-        let dim = [self.dim as i64];
-        let most = x.alias().amax(Some(&dim), true)?;
-        let shifted = x.sub(&most)?;
-        let terms = shifted.exp()?;
-        let sum = terms.sum_dims(Some(&dim), true, None)?;
-        if self.log { shifted.sub(&sum.log()?) } else { terms.div(&sum) }
-    }
+/// The composite form of softmax along `dim`, or of its logarithm.
+pub fn softmax_composite(x: &Tensor, dim: i64, log: bool) -> Result<Tensor> {
+    let most = x.alias().amax(Some(&[dim]), true)?;
+    let shifted = x.sub(&most)?;
+    let terms = shifted.exp()?;
+    let sum = terms.sum_dims(Some(&[dim]), true, None)?;
+    if log { shifted.sub(&sum.log()?) } else { terms.div(&sum) }
 }
 
 impl Primitive for Softmax {

@@ -1,7 +1,12 @@
 //! Reductions: identity, combination and finish.
 
+mod extremes;
 mod fused;
+mod moments;
+mod norm;
+mod product;
 mod sum;
+mod truth;
 
 pub use fused::FusedReduce;
 
@@ -10,13 +15,16 @@ use super::{OutSpec, Primitive, Reads};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Combine, Operand as Memory, Reduce, backend};
-use flambeau_base::{DType, Dims, Layout, Result, Scalar, Strides};
+use flambeau_base::{DType, Dims, Error, Layout, Result, Scalar, Strides};
 use flambeau_ir::{Body, Program, Val};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// The files of this family, each with its rows.
+pub(super) static FAMILIES: &[&[super::Op]] = &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS];
 
 /// A reduction: what an element goes through, how elements combine, what the accumulators go through.
 pub struct ReduceSpec {
@@ -76,11 +84,22 @@ impl ReduceCx<'_> {
     pub fn input_sizes(&self) -> SmallVec<[i64; 6]> {
         self.cx.input_info(0).map(|i| i.sizes.iter().map(|&n| n as i64).collect()).unwrap_or_default()
     }
+
+    /// How many elements go into a result.
+    pub fn count(&self) -> usize {
+        let Some(info) = self.cx.input_info(0) else { return 1 };
+        info.sizes.iter().enumerate().filter(|(d, _)| self.op.reduces(*d)).map(|(_, n)| n).product()
+    }
 }
 
 impl Reduction {
     pub(crate) fn reduces(&self, d: usize) -> bool {
         self.dims >> d & 1 != 0
+    }
+
+    /// The reduced dimensions of an input.
+    pub(crate) fn dims_list(&self, ndim: usize) -> SmallVec<[i64; 6]> {
+        (0..ndim).filter(|&d| self.reduces(d)).map(|d| d as i64).collect()
     }
 
     fn kept_sizes(&self, sizes: &[usize]) -> Dims {
@@ -172,7 +191,7 @@ impl Primitive for Reduction {
         let rule = self
             .spec
             .vjp
-            .ok_or_else(|| flambeau_base::Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
+            .ok_or_else(|| Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
         Ok(smallvec![rule(&ReduceCx { cx, op: self }, grads)?])
     }
 
@@ -202,7 +221,15 @@ impl Reduction {
     }
 
     /// Reduces what a program makes of inputs broadcast to `sizes`.
-    fn run_on(&self, sizes: &[usize], program: &Program, params: &[Scalar], inputs: &[&Tensor], finish: &Program, outputs: &[Tensor]) -> Result<()> {
+    fn run_on(
+        &self,
+        sizes: &[usize],
+        program: &Program,
+        params: &[Scalar],
+        inputs: &[&Tensor],
+        finish: &Program,
+        outputs: &[Tensor],
+    ) -> Result<()> {
         if outputs[0].numel() == 0 {
             return Ok(());
         }
@@ -277,9 +304,25 @@ pub(crate) fn dims_mask(op: &str, dims: Option<&[i64]>, ndim: usize, empty_is_al
     for &d in dims {
         let bit = 1u64 << flambeau_base::wrap_dim(op, d, ndim)?;
         if mask & bit != 0 {
-            return Err(flambeau_base::Error::runtime(format!("{op}: dim {d} appears multiple times in the list of dims {dims:?}")));
+            return Err(Error::runtime(format!("{op}: dim {d} appears multiple times in the list of dims {dims:?}")));
         }
         mask |= bit;
     }
     Ok(mask & all)
+}
+
+/// Refuses to choose from nothing.
+fn check_not_empty(op: &str, x: &Tensor, dims: u64, named: bool) -> Result<()> {
+    if x.numel() > 0 {
+        return Ok(());
+    }
+    if !named {
+        return Err(Error::runtime(format!(
+            "{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+        )));
+    }
+    match (0..x.ndim()).find(|&d| dims >> d & 1 != 0 && x.shape()[d] == 0) {
+        Some(d) => Err(Error::index(format!("{op}(): Expected reduction dim {d} to have non-zero size."))),
+        None => Ok(()),
+    }
 }

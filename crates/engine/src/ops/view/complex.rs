@@ -171,7 +171,7 @@ impl Tensor {
     /// Complex numbers as pairs of real ones. `RuntimeError` for real numbers.
     pub fn view_as_real(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::runtime(format!("view_as_real: view_as_real is only supported for complex tensors, got {}", self.dtype())));
+            return Err(Error::type_error(format!("view_as_real: view_as_real is only supported for complex tensors, got {}", self.dtype())));
         }
         view(AsReal, self)
     }
@@ -195,7 +195,7 @@ impl Tensor {
     /// Imaginary parts, as a view. `RuntimeError` for real numbers.
     pub fn imag(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::runtime(format!(
+            return Err(Error::type_error(format!(
                 "imag: imag is not implemented for tensors with non-complex dtypes, got {}.",
                 self.dtype()
             )));

@@ -55,6 +55,9 @@ impl Tensor {
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn mT(&self) -> Result<Tensor> {
         let n = self.ndim();
+        if n == 0 {
+            return Ok(self.clone());
+        }
         if n < 2 {
             return Err(Error::runtime(format!("mT: tensor.mT is only supported on matrices or batches of matrices. Got {n}-D tensor.")));
         }

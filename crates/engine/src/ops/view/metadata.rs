@@ -9,7 +9,7 @@ use crate::autograd::is_grad_enabled;
 use crate::autograd::meta::ViewStep;
 use crate::ops::Primitive;
 use crate::ops::table::{Args, Op, Out, place, view_row};
-use flambeau_base::{Dims, Error, Layout, MemoryFormat, Result, Strides, wrap_dim};
+use flambeau_base::{Error, Layout, MemoryFormat, Result, Strides, wrap_dim};
 use std::sync::Arc;
 
 /// Makes a tensor the view of itself.
@@ -39,13 +39,6 @@ fn continue_history(t: &Tensor, op: Box<dyn Primitive>, after: Option<&Tensor>) 
     if let Some(after) = after {
         t.set_history(after.history());
     }
-}
-
-fn positive(op: &str, sizes: &[i64]) -> Result<Dims> {
-    sizes
-        .iter()
-        .map(|&n| usize::try_from(n).map_err(|_| Error::runtime(format!("{op}: sizes must not be negative, got {sizes:?}"))))
-        .collect()
 }
 
 fn resize(op: &str, t: &Tensor, sizes: &[usize], format: Option<MemoryFormat>) -> Result<Out> {
@@ -141,7 +134,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("`as_strided` in place.")
         .samples(&["T(3,4), [2, 2], [4, 1]"]),
     inplace_row("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", |a| {
-        resize("resize_", a.tensor(0)?, &positive("resize_", &a.ints(1)?)?, a.opt_memory_format(2)?)
+        resize("resize_", a.tensor(0)?, &crate::ops::create::sizes("resize_", &a.ints(1)?)?, a.opt_memory_format(2)?)
     })
     .doc("Gives the tensor other sizes, contiguous, and more memory where it needs more; new elements are not set. A RuntimeError for a tensor that requires a gradient.")
     .samples(&[]),
