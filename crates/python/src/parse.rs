@@ -7,7 +7,7 @@
 use crate::convert::{Converted, convert, int_of};
 use crate::error::*;
 use crate::tensor_type::type_name;
-use flambeau_base::{MemoryFormat, Scalar};
+
 use flambeau_engine::ops::schema::{Kind, Param};
 use flambeau_engine::ops::table::Call;
 use flambeau_engine::ops::{Args, Row, Value};
