@@ -56,10 +56,7 @@ fn cross_entropy_has_two_derivatives() {
     let w = random(&[3], 6).abs().unwrap().add(0.1).unwrap();
     for reduction in REDUCTIONS {
         for smoothing in [0.0, 0.3] {
-            check_twice(
-                |x| Ok(vec![x[0].cross_entropy(&target, Some(&w), reduction, 1, smoothing)?]),
-                &[leaf(&[4, 3], 7)],
-            );
+            check_twice(|x| Ok(vec![x[0].cross_entropy(&target, Some(&w), reduction, 1, smoothing)?]), &[leaf(&[4, 3], 7)]);
         }
         check_twice(|x| Ok(vec![x[0].nll_loss(&target, Some(&w), reduction, 1)?]), &[leaf(&[4, 3], 8)]);
         check_twice(|x| Ok(vec![x[0].cross_entropy(&x[1], Some(&w), reduction, -100, 0.1)?]), &[leaf(&[4, 3], 9), leaf(&[4, 3], 10)]);

@@ -43,7 +43,8 @@ fn adam_is_what_its_definition_says() {
         for t in 1..=4 {
             let g = random(&[3, 50], 10 + t);
             // A gradient laid out otherwise.
-            let turned = g.transpose(0, 1).unwrap().copy_in(flambeau_engine::base::MemoryFormat::Contiguous).unwrap().transpose(0, 1).unwrap();
+            let turned =
+                g.transpose(0, 1).unwrap().copy_in(flambeau_engine::base::MemoryFormat::Contiguous).unwrap().transpose(0, 1).unwrap();
             adam_step(&[&p], &[&turned], &[&m], &[&v], &[&most], &[&step], &options).unwrap();
             adam_reference(&mut rp, &values(&g), &mut rm, &mut rv, &mut rmost, t as i32, &options);
         }

@@ -76,5 +76,6 @@ pub fn check_twice(f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>, inputs: &[Tenso
         let found = flambeau_engine::autograd::grad(&[&objective], &asked, &[None], options)?;
         found.into_iter().zip(asked).map(|(g, t)| g.map_or_else(|| t.zeros_like(), Ok)).collect()
     };
+    assert!(first(inputs).unwrap().iter().any(|g| g.requires_grad()), "gradients have no history");
     gradcheck(first, inputs, 1e-5, 1e-5, 1e-4).unwrap();
 }

@@ -151,4 +151,3 @@ pub(super) static OPS: &[Op] = &[
         .doc("The lower median along `dim` of the elements that are not NaN, and its place.")
         .samples(&["T(2,5), 1", "T(3,4), 0, True"]),
 ];
-
