@@ -9,5 +9,6 @@ pub mod isa;
 pub mod math;
 pub mod pool;
 pub(crate) mod reduce;
+pub(crate) mod sort;
 
 pub use backend::Cpu;

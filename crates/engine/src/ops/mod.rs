@@ -9,6 +9,7 @@ mod primitive;
 pub(crate) mod random;
 pub mod reduce;
 pub mod schema;
+pub mod sort;
 pub mod table;
 pub mod view;
 
