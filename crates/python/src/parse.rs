@@ -7,7 +7,6 @@
 use crate::convert::{Converted, convert, int_of};
 use crate::error::*;
 use crate::tensor_type::type_name;
-use flambeau_base::{MemoryFormat, Scalar};
 use flambeau_engine::ops::schema::{Kind, Param};
 use flambeau_engine::ops::table::Call;
 use flambeau_engine::ops::{Args, Row, Value};
@@ -20,6 +19,8 @@ use std::mem::{ManuallyDrop, forget};
 pub struct Form {
     /// The row.
     pub row: &'static Row,
+    /// The row's name.
+    pub name: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
     defaults: Vec<Option<Value>>,
@@ -144,12 +145,13 @@ impl Form {
         let has = |k: Kind| params.iter().any(|p| p.kind == k);
         Form {
             row,
+            name: row.name(),
             params,
             required: defaults.iter().zip(params).take_while(|(d, p)| d.is_none() && !p.keyword_only).count(),
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: params.iter().map(|p| p.name == "value" || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
+            numbers: params.iter().map(|p| matches!(p.name, "value" | "p") || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()
                 && !params.iter().any(|p| p.written)
@@ -187,22 +189,9 @@ impl Form {
             return Ok(Err(Misfit::Missing(positional + spread_count)));
         }
         let mut parsed =
-            Parsed { args: ManuallyDrop::new(Args { name: self.row.name(), values: SmallVec::new() }), borrowed: 0, out: None };
-        if given.named() == 0 && spread_count == 0 {
-            // The common form: what was given, then defaults.
-            for (i, &obj) in given.all.iter().enumerate() {
-                match convert(py, &self.params[i], self.numbers[i], obj)? {
-                    Some(c) => parsed.push(i, c),
-                    None => return Ok(Err(Misfit::Type(i, Some(i), obj))),
-                }
-            }
-            for i in given.all.len()..n {
-                match &self.defaults[i] {
-                    Some(d) => parsed.args.values.push(d.clone()),
-                    None => return Ok(Err(Misfit::Missing(i))),
-                }
-            }
-            return Ok(Ok(parsed));
+            Parsed { args: ManuallyDrop::new(Args { name: self.name, values: SmallVec::new() }), borrowed: 0, out: None };
+        if given.named() == 0 {
+            return self.parse_positional(py, given, positional, spread_count, parsed);
         }
         let mut places: SmallVec<[Ptr; 8]> = SmallVec::from_elem(std::ptr::null_mut(), n);
         places[..positional].copy_from_slice(&given.all[..positional]);
@@ -227,6 +216,36 @@ impl Form {
             match convert(py, &self.params[i], self.numbers[i], places[i])? {
                 Some(c) => parsed.push(i, c),
                 None => return Ok(Err(Misfit::Type(i, (i < positional).then_some(i), places[i]))),
+            }
+        }
+        Ok(Ok(parsed))
+    }
+
+    /// The common form: what was given by position, then defaults.
+    fn parse_positional(
+        &self,
+        py: Python<'_>,
+        given: Given<'_>,
+        positional: usize,
+        spread_count: usize,
+        mut parsed: Parsed,
+    ) -> Ret<Result<Parsed, Misfit>> {
+        for (i, &obj) in given.all[..positional].iter().enumerate() {
+            match convert(py, &self.params[i], self.numbers[i], obj)? {
+                Some(c) => parsed.push(i, c),
+                None => return Ok(Err(Misfit::Type(i, Some(i), obj))),
+            }
+        }
+        if spread_count > 0 {
+            match self.spread_ints(py, given, positional)? {
+                Ok(v) => parsed.args.values.push(v),
+                Err(misfit) => return Ok(Err(misfit)),
+            }
+        }
+        for i in parsed.args.values.len()..self.params.len() {
+            match &self.defaults[i] {
+                Some(d) => parsed.args.values.push(d.clone()),
+                None => return Ok(Err(Misfit::Missing(i))),
             }
         }
         Ok(Ok(parsed))

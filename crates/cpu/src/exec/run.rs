@@ -84,8 +84,9 @@ impl<'a> Call<'a> {
         let args: SmallVec<[Arg; 4]> = outs.chain(ins).collect();
         let shapes: SmallVec<[(&[isize], usize); 4]> = outputs.iter().chain(inputs).map(|o| (o.strides, o.dtype.size())).collect();
         let space = Space::new(sizes, &shapes);
-        let elements = if plan.moves { 16 << 10 } else { 4 << 10 } / args.iter().map(|a| a.size).max().unwrap_or(1);
-        let blocks = Blocks::of(&space, args.iter().map(|a| a.size), elements.max(1 << 10));
+        let bytes = if plan.moves { 16 << 10 } else { 4 << 10 };
+        let elements = bytes / args.iter().map(|a| a.size).max().unwrap_or(1);
+        let blocks = Blocks::of(&space, args.iter().map(|a| a.size), elements.max(512));
         let across = space.sizes.len() > 1 && space.inner() < SHORT_ROW;
         Call::over(plan, params, space, args, across, blocks)
     }
@@ -195,7 +196,7 @@ impl<'a> Call<'a> {
                 if self.plan.moves {
                     worker.transfer(&cursor, at, n);
                 } else {
-                    failure |= worker.eval(&cursor, at, n);
+                    failure |= worker.eval_at(&cursor, at, n);
                     worker.put(&cursor, n);
                 }
                 at += n;
@@ -261,11 +262,26 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs the steps on `n` elements from a place on, which has `at` elements before it. Tells what failed.
+    /// Runs the steps on the `n` elements that have `at` elements before them. Tells what failed.
     ///
     /// # Safety
     /// The elements are inside the call's space, in one row unless the call's tiles span rows; not more than a tile.
-    pub unsafe fn eval(&mut self, cursor: &Cursor, at: usize, n: usize) -> u8 {
+    pub unsafe fn eval(&mut self, at: usize, n: usize) -> u8 {
+        let call = self.call;
+        let linear = call.across || call.space.sizes.len() == 1;
+        if linear && call.access.iter().all(|a| *a != Access::Buffer) {
+            for (k, arg) in call.args.iter().enumerate().filter(|(k, _)| call.access[*k] == Access::Direct) {
+                self.slots[arg.slot] = arg.ptr.wrapping_offset(self.shifts[k] + (at * arg.size) as isize);
+            }
+            // SAFETY: the slots hold the tile.
+            return unsafe { self.execute(n) };
+        }
+        // SAFETY: the caller's.
+        unsafe { self.eval_at(&Cursor::at(&call.space, at), at, n) }
+    }
+
+    /// [`Worker::eval`], where the place of the first element is known.
+    unsafe fn eval_at(&mut self, cursor: &Cursor, at: usize, n: usize) -> u8 {
         let call = self.call;
         for (k, arg) in call.args.iter().enumerate() {
             let base = arg.ptr.wrapping_offset(self.shifts[k]);
@@ -312,11 +328,6 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-    }
-
-    /// The iteration space.
-    pub fn space(&self) -> &'a Space {
-        &self.call.space
     }
 
     /// Where result `i` of the last tile is, in plans that keep their results.

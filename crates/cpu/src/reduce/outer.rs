@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Columns that are folded at once where rows are read in place, and where they are computed.
-const DIRECT_COLUMNS: usize = 1024;
-const COMPUTED_COLUMNS: usize = 256;
+/// Columns that are folded at once, of values alone and of values with something beside them.
+const COLUMNS: usize = 1024;
+const WIDE_COLUMNS: usize = 512;
 
 /// A reduction across memory.
 ///
@@ -57,12 +57,8 @@ impl<'a> Outer<'a> {
     pub(super) fn new(job: &'a Job<'a>, reduced: Space) -> Outer<'a> {
         let kept = job.split.kept_space_in_memory_order(job.call);
         let slice = kept.inner();
-        let source = job.plan.results[0] as usize;
-        let in_place = job.plan.code.is_empty()
-            && source < job.inputs()
-            && (kept.inner_stride(source) == job.call.inputs[source].dtype.size() as isize || slice == 1);
-        let direct = in_place.then_some(source);
-        let width = slice.min(if in_place && job.accumulators.second_size() == 0 { DIRECT_COLUMNS } else { COMPUTED_COLUMNS });
+        let direct = job.direct().filter(|&k| kept.inner_stride(k) == job.call.inputs[k].dtype.size() as isize || slice == 1);
+        let width = slice.min(if job.accumulators.second_size() == 0 { COLUMNS } else { WIDE_COLUMNS });
         let chunk = (CHUNK / width).next_power_of_two().max(GROUP);
         let (blocks, chunks) = (slice.div_ceil(width), reduced.numel.div_ceil(chunk));
         Outer { job, reduced, kept, width, direct, blocks, chunk, chunks }
@@ -166,7 +162,7 @@ impl<'a> Outer<'a> {
             if let Some(worker) = &mut tools.workers[(block.columns < self.width) as usize] {
                 let at = first * block.columns;
                 // SAFETY: the group is inside the block's space.
-                failure |= unsafe { worker.eval(&Cursor::at(worker.space(), at), at, rows * block.columns) };
+                failure |= unsafe { worker.eval(at, rows * block.columns) };
                 let size = job.accumulators.class.size();
                 (0..rows).for_each(|r| pointers[r] = worker.result(0).wrapping_add(r * block.columns * size));
             }

@@ -236,5 +236,5 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3)"]),
     view_row("imag(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.imag()?.into()))
         .doc("Imaginary parts of complex numbers: a view. A RuntimeError for real numbers.")
-        .samples(&[]),
+        .samples(&["C(2,3)"]),
 ];
