@@ -91,7 +91,7 @@ fn back(dim: usize, cx: &Cx, grad: Tensor, places: &Tensor) -> Result<Grads> {
     let Some(info) = cx.input_info(0) else { return Ok(smallvec![None]) };
     let zeros = Tensor::zeros(&info.sizes, grad.dtype(), grad.device())?;
     let address = Address::Along(dim);
-    Ok(smallvec![Some(crate::ops::index::place("scatter", &address, IndexMode::Put, &zeros, &grad, &[places.clone()])?)])
+    Ok(smallvec![Some(crate::ops::index::place("scatter", &address, IndexMode::Put, &zeros, &grad, std::slice::from_ref(places))?)])
 }
 
 impl Primitive for Sorted {
