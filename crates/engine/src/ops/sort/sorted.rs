@@ -213,7 +213,7 @@ impl Tensor {
     pub fn topk(&self, k: i64, dim: i64, largest: bool) -> Result<(Tensor, Tensor)> {
         let d = wrap_dim("topk", dim, self.ndim())?;
         let size = self.shape().get(d).copied().unwrap_or(1);
-        if k < 0 || k as usize > size {
+        if k < 0 || k as usize > size || (self.ndim() == 0 && k == 0) {
             return Err(Error::runtime(format!("topk: selected index k out of range: k = {k} for dimension {d} of size {size} (shape {})", show(self.shape()))));
         }
         if self.dtype() == DType::Bool {

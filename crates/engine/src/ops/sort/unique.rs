@@ -71,7 +71,7 @@ pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
     let (d, parts) = parts(x, dim)?;
     let starts = starts(parts.len(), |i| compare(&parts[i], &parts[i - 1]) != Some(Ordering::Equal));
     let (members, counts) = groups(&starts, parts.len());
-    Ok(Unique { values: x.index_select(d, &vector(&starts)?)?, inverse: vector(&members)?, counts: vector(&counts)? })
+    Ok(Unique { values: select_parts(x, d, &starts)?, inverse: vector(&members)?, counts: vector(&counts)? })
 }
 
 /// The distinct parts along a dimension, in lexicographic order.
@@ -87,7 +87,12 @@ fn unique_parts(x: &Tensor, dim: i64) -> Result<Unique> {
         inverse[*at] = member;
     }
     let firsts: Vec<i64> = starts.iter().map(|&s| order[s as usize] as i64).collect();
-    Ok(Unique { values: x.index_select(d, &vector(&firsts)?)?, inverse: vector(&inverse)?, counts: vector(&counts)? })
+    Ok(Unique { values: select_parts(x, d, &firsts)?, inverse: vector(&inverse)?, counts: vector(&counts)? })
+}
+
+/// Parts along a dimension, that dimension slowest in memory, as PyTorch leaves it.
+fn select_parts(x: &Tensor, dim: i64, at: &[i64]) -> Result<Tensor> {
+    x.movedim(&[dim], &[0])?.index_select(0, &vector(at)?)?.movedim(&[0], &[dim])
 }
 
 /// The parts along a dimension as sequences of numbers.
