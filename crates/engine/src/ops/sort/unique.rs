@@ -102,7 +102,10 @@ fn parts(x: &Tensor, dim: i64) -> Result<(i64, Vec<Vec<Scalar>>)> {
     }
     let d = wrap_dim("unique", dim, x.ndim())?;
     if x.numel() == 0 && (x.shape()[d] != 0 || x.shape().iter().filter(|&&n| n == 0).count() != 1) {
-        return Err(Error::runtime(format!("unique: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {})", show(x.shape()))));
+        return Err(Error::runtime(format!(
+            "unique: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {})",
+            show(x.shape())
+        )));
     }
     let parts = (0..x.shape()[d]).map(|i| x.select(d as i64, i as i64)?.to_scalars()).collect::<Result<_>>()?;
     Ok((d as i64, parts))
