@@ -7,7 +7,7 @@ use super::{ROUND, SIGN, fma};
 use crate::math::{f64 as double, poly};
 
 /// Largest magnitude that [`sin`], [`cos`] and [`tan`] reduce themselves.
-pub const TRIG_LIMIT: f32 = 65536.0;
+pub const TRIG_LIMIT: f32 = 32768.0;
 
 /// Whether an argument needs [`sin_rare`], [`cos_rare`], [`tan_rare`].
 #[inline(always)]
