@@ -59,7 +59,7 @@ FITS = [
     ("sin", "(sin(x)-x)/x^3", even(6), "1b-30", "0.7864", "D", "absolute"),
     ("cos", "(cos(x)-1+x^2/2)/x^4", even(3), "1b-20", "0.7864", "SG", "absolute"),
     ("cos", "(cos(x)-1+x^2/2)/x^4", even(6), "1b-30", "0.7864", "D", "absolute"),
-    ("tan", "(tan(x)-x)/x^3", even(6), "1b-20", "0.7864", "SG", "absolute"),
+    ("tan", "(tan(x)-x)/x^3", even(7), "1b-20", "0.7875", "SG", "absolute"),
     ("asin", "(asin(x)-x)/x^3", even(5), "1b-20", "0.5", "SG", "absolute"),
     ("asin", "(asin(x)-x)/x^3", even(13), "1b-30", "0.5", "D", "absolute"),
     ("atan", "(atan(x)-x)/x^3", even(9), "1b-20", "1", "SG", "absolute"),
