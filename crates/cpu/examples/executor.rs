@@ -36,6 +36,7 @@ impl Bench {
         if self.filter.as_ref().is_some_and(|f| !name.contains(f.as_str())) {
             return Ok(());
         }
+        f()?;
         let mut best = f64::INFINITY;
         let mut rounds = 1;
         let begin = Instant::now();

@@ -9,7 +9,7 @@ use crate::tensor_type::*;
 use flambeau_base::{DType, Device, MemoryFormat};
 use flambeau_engine::Tensor;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyType};
 
 /// What is asked for.
 #[derive(Default)]
@@ -158,9 +158,11 @@ pub fn type_(c: &Call) -> Ret<Ptr> {
         Some(d) if !d.is_none() => d,
         _ => return Ok(PyString::new(c.py, &legacy_name(c.tensor.dtype())).into_any().into_ptr()),
     };
-    let dtype = match asked.cast::<PyString>() {
-        Ok(s) => DType::ALL.into_iter().find(|&d| s.to_str().is_ok_and(|s| legacy_name(d) == s)),
-        Err(_) => dtype_of(c.py, asked.as_ptr()),
+    let named = |name: &str| DType::ALL.into_iter().find(|&d| legacy_name(d).trim_start_matches("torch.") == name.trim_start_matches("torch."));
+    let dtype = match (asked.cast::<PyString>(), asked.cast::<PyType>()) {
+        (Ok(name), _) => named(name.to_str()?),
+        (_, Ok(class)) => dtype_of(c.py, asked.as_ptr()).or(named(class.name()?.to_str()?)),
+        _ => dtype_of(c.py, asked.as_ptr()),
     };
     let dtype = dtype.ok_or_else(|| value_error(format!("invalid type: {asked}")))?;
     convert(c, &Wanted { dtype: Some(dtype), ..Wanted::default() })

@@ -21,11 +21,14 @@ pub(super) struct Inner<'a> {
     reduced: Space,
     /// The kept ones.
     kept: Space,
+    /// The input that is folded where it lies.
+    direct: Option<usize>,
 }
 
 impl<'a> Inner<'a> {
     pub(super) fn new(job: &'a Job<'a>, reduced: Space) -> Inner<'a> {
-        Inner { job, reduced, kept: job.split.kept_space(job.call) }
+        let direct = job.direct().filter(|&k| reduced.is_linear(k, job.call.inputs[k].dtype.size()));
+        Inner { job, reduced, kept: job.split.kept_space(job.call), direct }
     }
 
     /// Fills the accumulators.
@@ -60,15 +63,21 @@ impl<'a> Inner<'a> {
         let wide_second = job.accumulators.second_size() == 8;
         let mut failure = 0;
         let mut first = range.start;
+        let mut cursor = Cursor::at(&self.kept, first);
         // SAFETY: the rows are inside the space; their results are put where the columns have room for as many.
         unsafe {
             worker.rebase(&[]);
             while first < range.end {
                 let n = rows.min(range.end - first);
-                failure |= worker.eval(&Cursor::at(call.space(), first * each), first * each, n * each);
-                let values = worker.result(0);
+                if self.direct.is_none() {
+                    failure |= worker.eval(first * each, n * each);
+                }
                 for i in 0..n {
-                    let row = values.add(i * each * size);
+                    let row = match self.direct {
+                        Some(k) => job.call.inputs[k].ptr.offset(cursor.offset(&self.kept, k)).cast_const(),
+                        None => worker.result(0).add(i * each * size),
+                    };
+                    cursor.advance(&self.kept, 1);
                     let mut partial = (job.folder.fold)(row, each);
                     if job.accumulators.has_places() {
                         partial.second = self.place(0, each, &partial, row);
@@ -125,8 +134,10 @@ impl<'a> Inner<'a> {
         let job = self.job;
         let reduced = self.reduced.numel;
         let Ok(mut worker) = Worker::new(call, TILE) else { return NO_MEMORY };
+        let size = job.accumulators.class.size();
         let mut failure = 0;
         let mut kept = usize::MAX;
+        let mut base = std::ptr::null::<u8>();
         for task in range {
             if task / chunks != kept {
                 kept = task / chunks;
@@ -134,6 +145,9 @@ impl<'a> Inner<'a> {
                 let shifts: SmallVec<[isize; 4]> = (0..job.inputs()).map(|k| cursor.offset(&self.kept, k)).collect();
                 // SAFETY: the reduced elements of a kept one are inside the inputs.
                 unsafe { worker.rebase(&shifts) };
+                if let Some(k) = self.direct {
+                    base = job.call.inputs[k].ptr.wrapping_offset(shifts[k]);
+                }
             }
             let start = task % chunks * CHUNK;
             let end = (start + CHUNK).min(reduced);
@@ -142,10 +156,15 @@ impl<'a> Inner<'a> {
                 let n = TILE.min(end - at);
                 // SAFETY: the tile is inside the reduced space; its results are `n` elements of the class.
                 unsafe {
-                    failure |= worker.eval(&Cursor::at(call.space(), at), at, n);
-                    let mut partial = (job.folder.fold)(worker.result(0), n);
+                    let values = if self.direct.is_some() {
+                        base.add(at * size)
+                    } else {
+                        failure |= worker.eval(at, n);
+                        worker.result(0)
+                    };
+                    let mut partial = (job.folder.fold)(values, n);
                     if job.accumulators.has_places() {
-                        partial.second = self.place(at, n, &partial, worker.result(0));
+                        partial.second = self.place(at, n, &partial, values);
                     }
                     cascade.push(partial, &job.folder);
                 }

@@ -113,6 +113,12 @@ impl Job<'_> {
         }
     }
 
+    /// The input whose elements are folded as they lie in memory, if the program does nothing to them.
+    fn direct(&self) -> Option<usize> {
+        let source = self.plan.results[0] as usize;
+        (self.plan.code.is_empty() && source < self.inputs()).then_some(source)
+    }
+
     /// Number of inputs.
     fn inputs(&self) -> usize {
         self.call.inputs.len()

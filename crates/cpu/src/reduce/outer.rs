@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Columns that are folded at once where rows are read in place, and where they are computed.
-const DIRECT_COLUMNS: usize = 1024;
-const COMPUTED_COLUMNS: usize = 256;
+/// Columns that are folded at once, of values alone and of values with something beside them.
+const COLUMNS: usize = 1024;
+const WIDE_COLUMNS: usize = 512;
 
 /// A reduction across memory.
 ///
@@ -57,12 +57,8 @@ impl<'a> Outer<'a> {
     pub(super) fn new(job: &'a Job<'a>, reduced: Space) -> Outer<'a> {
         let kept = job.split.kept_space_in_memory_order(job.call);
         let slice = kept.inner();
-        let source = job.plan.results[0] as usize;
-        let in_place = job.plan.code.is_empty()
-            && source < job.inputs()
-            && (kept.inner_stride(source) == job.call.inputs[source].dtype.size() as isize || slice == 1);
-        let direct = in_place.then_some(source);
-        let width = slice.min(if in_place && job.accumulators.second_size() == 0 { DIRECT_COLUMNS } else { COMPUTED_COLUMNS });
+        let direct = job.direct().filter(|&k| kept.inner_stride(k) == job.call.inputs[k].dtype.size() as isize || slice == 1);
+        let width = slice.min(if job.accumulators.second_size() == 0 { COLUMNS } else { WIDE_COLUMNS });
         let chunk = (CHUNK / width).next_power_of_two().max(GROUP);
         let (blocks, chunks) = (slice.div_ceil(width), reduced.numel.div_ceil(chunk));
         Outer { job, reduced, kept, width, direct, blocks, chunk, chunks }
@@ -155,7 +151,6 @@ impl<'a> Outer<'a> {
     unsafe fn fold(&self, block: &Block, start: usize, tools: &mut Tools) -> u8 {
         let job = self.job;
         let end = (start + self.chunk).min(self.reduced.numel);
-        let numbers = self.reduced.strides.len() - 1;
         let mut cursor = Cursor::at(&self.reduced, start);
         let mut failure = 0;
         tools.cascade.clear();
@@ -166,18 +161,11 @@ impl<'a> Outer<'a> {
             if let Some(worker) = &mut tools.workers[(block.columns < self.width) as usize] {
                 let at = first * block.columns;
                 // SAFETY: the group is inside the block's space.
-                failure |= unsafe { worker.eval(&Cursor::at(worker.space(), at), at, rows * block.columns) };
+                failure |= unsafe { worker.eval(at, rows * block.columns) };
                 let size = job.accumulators.class.size();
                 (0..rows).for_each(|r| pointers[r] = worker.result(0).wrapping_add(r * block.columns * size));
             }
-            for r in 0..rows {
-                places[r] = cursor.offset(&self.reduced, numbers) as i64;
-                if let Some(k) = self.direct {
-                    let shift = block.shifts[k] + cursor.offset(&self.reduced, k);
-                    pointers[r] = job.call.inputs[k].ptr.wrapping_offset(shift).cast_const();
-                }
-                cursor.advance(&self.reduced, 1);
-            }
+            self.find_rows(block, first, rows, &mut cursor, &mut pointers, &mut places);
             // SAFETY: each row has the block's columns; the cascade has room for them.
             unsafe {
                 (job.folder.rows)(&tools.cascade.next(), &pointers[..rows], &places[..rows], block.columns);
@@ -185,6 +173,28 @@ impl<'a> Outer<'a> {
             }
         }
         failure
+    }
+
+    /// Numbers of the rows from `first` on, and their addresses where they are read in place.
+    fn find_rows(&self, block: &Block, first: usize, rows: usize, cursor: &mut Cursor, pointers: &mut [*const u8], places: &mut [i64]) {
+        let numbers = self.reduced.strides.len() - 1;
+        let source = self.direct.map(|k| (k, self.job.call.inputs[k].ptr.wrapping_offset(block.shifts[k])));
+        if self.reduced.sizes.len() == 1 {
+            // One dimension: numbers and addresses are a step apart.
+            let offset = |k: usize, r: usize| (first + r) as isize * self.reduced.inner_stride(k);
+            (0..rows).for_each(|r| places[r] = offset(numbers, r) as i64);
+            if let Some((k, base)) = source {
+                (0..rows).for_each(|r| pointers[r] = base.wrapping_offset(offset(k, r)).cast_const());
+            }
+            return;
+        }
+        for r in 0..rows {
+            places[r] = cursor.offset(&self.reduced, numbers) as i64;
+            if let Some((k, base)) = source {
+                pointers[r] = base.wrapping_offset(cursor.offset(&self.reduced, k)).cast_const();
+            }
+            cursor.advance(&self.reduced, 1);
+        }
     }
 
     /// Puts the chunks of blocks together.

@@ -8,6 +8,16 @@ use super::super::step::Args;
 /// Elements to a block: two vectors of 16 `f32`.
 pub const BLOCK: usize = 32;
 
+/// Keeps LLVM from vectorising over blocks, with gathers, where it has unrolled the loop over a block's elements.
+#[inline(always)]
+fn one_block_at_a_time() {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: no instruction.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags))
+    }
+}
+
 /// A function of one argument, on a block.
 pub trait Unary {
     /// The argument's type.
@@ -74,6 +84,7 @@ pub unsafe fn unary<F: Unary>(out: *mut u8, args: Args, n: usize) {
     // SAFETY: all of `at..at + BLOCK` or `at..n` is inside the operands; a block is read before it is written.
     unsafe {
         while at + BLOCK <= n {
+            one_block_at_a_time();
             // Fresh in each round, so that it lives in registers.
             let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&a.add(at).cast::<[F::A; BLOCK]>().read_unaligned(), &mut block);
@@ -99,6 +110,7 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
     // SAFETY: as in `unary`.
     unsafe {
         while at + BLOCK <= n {
+            one_block_at_a_time();
             // Fresh in each round, so that it lives in registers.
             let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
@@ -126,6 +138,7 @@ pub unsafe fn select<T: Copy>(out: *mut u8, args: Args, n: usize) {
     // SAFETY: as in `unary`.
     unsafe {
         while at + BLOCK <= n {
+            one_block_at_a_time();
             let c = c.add(at).cast::<[u8; BLOCK]>().read_unaligned();
             let x = a.add(at).cast::<[T; BLOCK]>().read_unaligned();
             let mut y = b.add(at).cast::<[T; BLOCK]>().read_unaligned();

@@ -94,7 +94,7 @@ impl Tensor {
         let d = wrap_dim("gather", dim, self.ndim())?;
         let index = indices("gather", index, true)?;
         if index.numel() == 0 {
-            return Ok(Tensor::empty(index.shape(), self.dtype(), self.device())?);
+            return Tensor::empty(index.shape(), self.dtype(), self.device());
         }
         bind1(&Pick { name: "gather", address: Address::Along(d), distinct: false, wraps: false }, &[self, &index])
     }
