@@ -86,6 +86,16 @@ class Tensor(_C.TensorBase):
     def __setstate__(self, state):
         self.__dict__.update(state or {})
 
+    def pin_memory(self, device=None):
+        """Pinned memory is for copies to a GPU: an error without one."""
+        raise RuntimeError(
+            "pin_memory: Found no NVIDIA driver on your system. Memory is pinned for copies to a GPU, and there is none."
+        )
+
+    def share_memory_(self):
+        """Memory that other processes can map is not supported yet."""
+        raise NotImplementedError("share_memory_: flambeau has no tensors in memory shared between processes yet")
+
     # ---- other libraries
 
     def __array_wrap__(self, array, context=None, return_scalar=False):

@@ -27,12 +27,20 @@ pub enum MemoryFormat {
 /// assert_eq!(t.strides()[..], [1, 3]);
 /// assert!(!t.is_contiguous());
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+#[derive(PartialEq, Eq, Debug, Hash)]
 pub struct Layout {
     sizes: Dims,
     strides: Strides,
     offset: usize,
     numel: usize,
+}
+
+impl Clone for Layout {
+    /// By whole slices: `SmallVec`'s own clone goes element by element, and every operation clones layouts.
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout { sizes: Dims::from_slice(&self.sizes), strides: Strides::from_slice(&self.strides), offset: self.offset, numel: self.numel }
+    }
 }
 
 impl Layout {
@@ -464,6 +472,13 @@ impl Layout {
     /// See [`Layout`]: the layout of a result computed element by element from these (broadcast) operands.
     pub fn of_result(sizes: &[usize], operands: &[&Layout]) -> Result<Layout> {
         let same = |l: &&Layout| l.sizes[..] == *sizes;
+        if let [first, rest @ ..] = operands
+            && first.is_contiguous()
+            && same(first)
+            && rest.iter().all(|l| l.sizes == first.sizes && l.strides == first.strides)
+        {
+            return Ok(Layout { offset: 0, ..(*first).clone() });
+        }
         if operands.iter().all(|l| same(l) && l.is_contiguous()) || sizes.len() <= 1 {
             return Layout::contiguous(sizes);
         }

@@ -57,6 +57,7 @@ fn measure<T: GemmElement>(case: &Case, dtype: &str, number: fn(f32) -> T) {
             number((seed >> 8) as f32 / (1 << 23) as f32 - 1.0)
         };
         let ptr = alloc::allocate(len * size_of::<T>()).expect("memory").cast::<T>();
+        // SAFETY: the fresh memory holds `len` of them.
         (0..len).for_each(|index| unsafe { ptr.add(index).write(next(index)) });
         // SAFETY: written just now; lives as long as the program.
         unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr(), len) }

@@ -1,10 +1,10 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, optim, reduce, scan};
+use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
-use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, lacking};
+use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
 
@@ -45,6 +45,16 @@ impl Backend for Cpu {
     unsafe fn reduce(&self, reduce: &Reduce) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { reduce::reduce(reduce) }
+    }
+
+    unsafe fn search(&self, call: &Search) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { sort::search(call) }
+    }
+
+    unsafe fn sort(&self, call: &Sort) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { sort::sort(call) }
     }
 
     unsafe fn index(&self, call: &Indexing) -> Result<()> {
@@ -134,6 +144,16 @@ impl Backend for Cpu {
     unsafe fn scan(&self, call: &Scan) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { scan::scan(call) }
+    }
+
+    unsafe fn kth(&self, call: &Kth) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { scan::kth(call) }
+    }
+
+    unsafe fn logsumexp(&self, call: &LogSumExp) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::softmax::logsumexp(call) }
     }
 }
 

@@ -100,8 +100,9 @@ fn make_pool() -> &'static Pool {
         // SAFETY: published just now, and never freed.
         Ok(_) => unsafe { &*new },
         Err(other) => {
-            // SAFETY: `new` was not published; `other` was, and is never freed.
+            // SAFETY: `new` was not published.
             drop(unsafe { Box::from_raw(new) });
+            // SAFETY: `other` was, and is never freed.
             unsafe { &*other }
         }
     }

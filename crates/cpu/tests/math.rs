@@ -32,9 +32,9 @@ fn arguments_f32(stride: usize) -> Vec<f32> {
         128.0,
         149.0,
         150.0,
-        0.7853982,
+        std::f32::consts::FRAC_PI_4,
         1.5707964,
-        3.1415927,
+        std::f32::consts::PI,
         65536.0,
         1e9,
         f32::MAX,
@@ -42,7 +42,7 @@ fn arguments_f32(stride: usize) -> Vec<f32> {
     ];
     for turn in turns {
         for step in -40_i32..40 {
-            let y = f32::from_bits((turn as f32).to_bits().saturating_add_signed(step));
+            let y = f32::from_bits(turn.to_bits().saturating_add_signed(step));
             x.extend([y, -y]);
         }
     }

@@ -326,6 +326,22 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("scan", call.dtype, self.kind()))
     }
 
+    /// Medians of rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn kth(&self, call: &Kth) -> Result<()> {
+        Err(lacking("median", call.dtype, self.kind()))
+    }
+
+    /// Logarithms of sums of exponentials of rows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn logsumexp(&self, call: &LogSumExp) -> Result<()> {
+        Err(lacking("logsumexp", call.dtype, self.kind()))
+    }
+
     /// Moves values between a tensor and the places that indices name.
     ///
     /// # Safety

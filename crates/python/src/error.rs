@@ -117,6 +117,7 @@ pub fn guard_int(f: impl FnOnce(Python<'_>) -> Ret<c_int>) -> c_int {
 pub fn guarded<R>(failed: R, f: impl FnOnce(Python<'_>) -> Ret<R>) -> R {
     // SAFETY: only the interpreter calls slots and methods, with this thread attached.
     let py = unsafe { Python::assume_attached() };
+    let _inside = crate::front::Inside::enter();
     match catch_unwind(AssertUnwindSafe(|| f(py))) {
         Ok(Ok(value)) => value,
         Ok(Err(Raised(e))) => {

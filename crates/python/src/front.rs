@@ -3,6 +3,7 @@
 use flambeau_engine::tensor::{FrontEnd, set_front_end};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::ptr::NonNull;
 
@@ -11,10 +12,42 @@ unsafe extern "C" {
     fn PyGILState_Check() -> c_int;
 }
 
+thread_local! {
+    /// Whether this thread is inside an entry that Python called, and so has the GIL.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks an entry that Python calls; see [`Inside::enter`].
+pub struct Inside(bool);
+
+impl Inside {
+    /// This thread has the GIL until the mark is dropped: asking for it is then one look.
+    #[inline]
+    pub fn enter() -> Inside {
+        Inside(INSIDE.replace(true))
+    }
+
+    /// This thread does without the GIL until the mark is dropped.
+    pub fn leave() -> Inside {
+        Inside(INSIDE.replace(false))
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
 struct Interpreter;
 
 impl FrontEnd for Interpreter {
     fn locked(&self, f: &mut dyn FnMut()) -> bool {
+        if INSIDE.get() {
+            f();
+            return true;
+        }
         // SAFETY: may be called from any thread and at any time. The check of the GIL answers yes once the
         // interpreter is gone, so that is asked first.
         if unsafe { ffi::Py_IsInitialized() } == 0 {

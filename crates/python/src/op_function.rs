@@ -58,12 +58,16 @@ unsafe extern "C" {
 impl Function {
     /// Calls it.
     pub fn call(&self, py: Python<'_>, given: Given<'_>) -> Ret<Ptr> {
+        for form in &self.forms {
+            if let Ok(parsed) = form.parse(py, given)? {
+                return self.run(py, form, parsed, given);
+            }
+        }
+        // None fits: once more, for the reasons.
         let mut misfits = Vec::new();
         for form in &self.forms {
-            match form.parse(py, given)? {
-                Ok(parsed) => return self.run(py, form, parsed, given),
-                // With one row, or none that fits, all reasons are told.
-                Err(misfit) => misfits.push(misfit),
+            if let Err(misfit) = form.parse(py, given)? {
+                misfits.push(misfit);
             }
         }
         Err(no_fit(py, &self.name, &self.forms, &misfits, given))
@@ -96,7 +100,7 @@ impl Function {
         if let Out::Tensor(t) = result {
             return wrap(py, t);
         }
-        out_ptr(py, form.row.name(), &form.row.parsed().return_names, result)
+        out_ptr(py, form.name, &form.row.parsed().return_names, result)
     }
 
     /// Its documentation: what the rows say, and their signatures.

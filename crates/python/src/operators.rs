@@ -5,6 +5,7 @@ use crate::error::*;
 use crate::op_function::Function;
 use crate::tensor_type::*;
 use flambeau_base::Scalar;
+use flambeau_engine::Tensor;
 use flambeau_engine::ops::pointwise::{Operand, call};
 use flambeau_engine::ops::table::Call;
 use pyo3::ffi;
@@ -95,8 +96,37 @@ macro_rules! binary_slots {
         }
     )*};
 }
+/// What `a op b` is for operands of the common kinds; `None` leaves it to the rows.
+type Direct = fn(&Tensor, Operand) -> flambeau_base::Result<Tensor>;
+
+/// An operator whose rows choose between kernels by arguments that an operator does not have.
+fn direct(py: Python<'_>, op: &Named, plain: Direct, a: Ptr, b: Ptr) -> Ret<Ptr> {
+    // SAFETY: operands of an operator, which the interpreter holds.
+    if let (Some(Operand::Tensor(x)), Some(y)) = unsafe { (operand(py, a)?, operand(py, b)?) }
+        && !big(&Operand::Tensor(x))
+        && !big(&y)
+    {
+        return wrap(py, plain(x, y)?);
+    }
+    binary(py, op, a, b)
+}
+
+macro_rules! direct_slots {
+    ($($slot:ident: $name:literal, $plain:expr;)*) => {$(
+        unsafe extern "C" fn $slot(a: Ptr, b: Ptr) -> Ptr {
+            static OP: Named = Named::new($name);
+            guard(|py| direct(py, &OP, $plain, a, b))
+        }
+    )*};
+}
+direct_slots! {
+    add: "add", |x, y| x.add(y);
+    subtract: "sub", |x, y| x.sub(y);
+    true_divide: "div", |x, y| x.div(y);
+}
+
 binary_slots! {
-    add: "add"; subtract: "sub"; multiply: "mul"; true_divide: "div"; floor_divide: "floor_divide"; remainder: "remainder";
+    multiply: "mul"; floor_divide: "floor_divide"; remainder: "remainder";
     and: "bitwise_and"; or: "bitwise_or"; xor: "bitwise_xor"; lshift: "bitwise_left_shift"; rshift: "bitwise_right_shift";
 }
 

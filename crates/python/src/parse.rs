@@ -7,7 +7,6 @@
 use crate::convert::{Converted, convert, int_of};
 use crate::error::*;
 use crate::tensor_type::type_name;
-use flambeau_base::{MemoryFormat, Scalar};
 use flambeau_engine::ops::schema::{Kind, Param};
 use flambeau_engine::ops::table::Call;
 use flambeau_engine::ops::{Args, Row, Value};
@@ -20,6 +19,8 @@ use std::mem::{ManuallyDrop, forget};
 pub struct Form {
     /// The row.
     pub row: &'static Row,
+    /// The row's name.
+    pub name: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
     defaults: Vec<Option<Value>>,
@@ -115,50 +116,6 @@ pub enum Misfit {
     Out(Ptr),
 }
 
-fn default_value(p: &Param) -> Option<Value> {
-    let text = match p.default {
-        None => return p.optional.then_some(Value::None),
-        Some(text) => text,
-    };
-    if text == "None" {
-        return Some(Value::None);
-    }
-    let list = || text.trim_matches(['[', ']', '(', ')']).split(',').map(str::trim).filter(|s| !s.is_empty());
-    let number = |s: &str| match s {
-        "True" => Scalar::Bool(true),
-        "False" => Scalar::Bool(false),
-        s => s.parse::<i64>().map(Scalar::Int).unwrap_or_else(|_| Scalar::Float(s.parse().unwrap_or(f64::NAN))),
-    };
-    Some(match p.kind {
-        Kind::Bool => Value::Bool(text == "True"),
-        Kind::Int => Value::Int(match text {
-            "Mean" => 1,
-            "Sum" => 2,
-            text => text.parse().unwrap_or(0),
-        }),
-        Kind::Float => Value::Float(text.parse().unwrap_or(f64::NAN)),
-        Kind::Scalar | Kind::Tensor => Value::Scalar(number(text)),
-        Kind::Ints => {
-            let given: SmallVec<[i64; 6]> = list().filter_map(|s| s.parse().ok()).collect();
-            let single = !text.starts_with(['[', '(']);
-            Value::Ints(if single && given.len() == 1 { SmallVec::from_elem(given[0], p.size.unwrap_or(1)) } else { given })
-        }
-        Kind::Floats => Value::Floats(list().filter_map(|s| s.parse().ok()).collect()),
-        Kind::Scalars => Value::Scalars(list().map(number).collect()),
-        Kind::Tensors => Value::Tensors(Vec::new()),
-        Kind::Str => Value::Str(text.trim_matches(['"', '\'']).to_owned()),
-        Kind::DType => text.parse().map_or(Value::None, Value::DType),
-        Kind::Device => text.parse().map_or(Value::None, Value::Device),
-        Kind::MemoryFormat => Value::MemoryFormat(match text.rsplit('.').next() {
-            Some("preserve_format") => MemoryFormat::Preserve,
-            Some("channels_last") => MemoryFormat::ChannelsLast,
-            Some("channels_last_3d") => MemoryFormat::ChannelsLast3d,
-            _ => MemoryFormat::Contiguous,
-        }),
-        Kind::Layout | Kind::Generator => Value::None,
-    })
-}
-
 /// Other names of a parameter: PyTorch's in functions, and NumPy's.
 fn is_alias(param: &str, given: &str) -> bool {
     match param {
@@ -177,7 +134,7 @@ impl Form {
     pub fn new(row: &'static Row) -> Form {
         let params = row.params();
         let positional: Vec<usize> = (0..params.len()).filter(|&i| !params[i].keyword_only).collect();
-        let defaults: Vec<Option<Value>> = params.iter().map(default_value).collect();
+        let defaults: Vec<Option<Value>> = params.iter().map(Param::default_value).collect();
         let tensors = params.iter().filter(|p| p.kind == Kind::Tensor).count();
         let is_self = |p: &Param| p.name == "self" && p.kind == Kind::Tensor;
         let after_self: Vec<usize> = positional.iter().copied().filter(|&i| !(i == 0 && is_self(&params[0]))).collect();
@@ -188,12 +145,16 @@ impl Form {
         let has = |k: Kind| params.iter().any(|p| p.kind == k);
         Form {
             row,
+            name: row.name(),
             params,
             required: defaults.iter().zip(params).take_while(|(d, p)| d.is_none() && !p.keyword_only).count(),
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: params.iter().map(|p| p.name == "value" || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
+            numbers: params
+                .iter()
+                .map(|p| matches!(p.name, "value" | "p") || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_))))
+                .collect(),
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()
                 && !params.iter().any(|p| p.written)
@@ -230,23 +191,9 @@ impl Form {
         if positional + spread_count + given.named() < self.required {
             return Ok(Err(Misfit::Missing(positional + spread_count)));
         }
-        let mut parsed =
-            Parsed { args: ManuallyDrop::new(Args { name: self.row.name(), values: SmallVec::new() }), borrowed: 0, out: None };
-        if given.named() == 0 && spread_count == 0 {
-            // The common form: what was given, then defaults.
-            for (i, &obj) in given.all.iter().enumerate() {
-                match convert(py, &self.params[i], self.numbers[i], obj)? {
-                    Some(c) => parsed.push(i, c),
-                    None => return Ok(Err(Misfit::Type(i, Some(i), obj))),
-                }
-            }
-            for i in given.all.len()..n {
-                match &self.defaults[i] {
-                    Some(d) => parsed.args.values.push(d.clone()),
-                    None => return Ok(Err(Misfit::Missing(i))),
-                }
-            }
-            return Ok(Ok(parsed));
+        let mut parsed = Parsed { args: ManuallyDrop::new(Args { name: self.name, values: SmallVec::new() }), borrowed: 0, out: None };
+        if given.named() == 0 {
+            return self.parse_positional(py, given, positional, spread_count, parsed);
         }
         let mut places: SmallVec<[Ptr; 8]> = SmallVec::from_elem(std::ptr::null_mut(), n);
         places[..positional].copy_from_slice(&given.all[..positional]);
@@ -271,6 +218,36 @@ impl Form {
             match convert(py, &self.params[i], self.numbers[i], places[i])? {
                 Some(c) => parsed.push(i, c),
                 None => return Ok(Err(Misfit::Type(i, (i < positional).then_some(i), places[i]))),
+            }
+        }
+        Ok(Ok(parsed))
+    }
+
+    /// The common form: what was given by position, then defaults.
+    fn parse_positional(
+        &self,
+        py: Python<'_>,
+        given: Given<'_>,
+        positional: usize,
+        spread_count: usize,
+        mut parsed: Parsed,
+    ) -> Ret<Result<Parsed, Misfit>> {
+        for (i, &obj) in given.all[..positional].iter().enumerate() {
+            match convert(py, &self.params[i], self.numbers[i], obj)? {
+                Some(c) => parsed.push(i, c),
+                None => return Ok(Err(Misfit::Type(i, Some(i), obj))),
+            }
+        }
+        if spread_count > 0 {
+            match self.spread_ints(py, given, positional)? {
+                Ok(v) => parsed.args.values.push(v),
+                Err(misfit) => return Ok(Err(misfit)),
+            }
+        }
+        for i in parsed.args.values.len()..self.params.len() {
+            match &self.defaults[i] {
+                Some(d) => parsed.args.values.push(d.clone()),
+                None => return Ok(Err(Misfit::Missing(i))),
             }
         }
         Ok(Ok(parsed))

@@ -160,12 +160,13 @@ unsafe extern "C" fn dealloc(obj: Ptr) {
     unsafe {
         ffi::PyObject_GC_UnTrack(obj.cast());
         let ty = ffi::Py_TYPE(obj);
+        let _inside = crate::front::Inside::enter();
         if let Some(tensor) = (*obj.cast::<TensorObject>()).tensor.take() {
             tensor.forget_object();
             drop(tensor);
         }
-        let free: ffi::freefunc = std::mem::transmute(ffi::PyType_GetSlot(ty, ffi::Py_tp_free));
-        free(obj.cast());
+        // What a type with a collector frees its objects by.
+        ffi::PyObject_GC_Del(obj.cast());
         ffi::Py_DECREF(ty.cast());
     }
 }

@@ -51,7 +51,10 @@ fn run_without(py: Python<'_>, form: &Form, args: &Args) -> Ret<Out> {
             _ => {}
         }
     }
-    let result = py.detach(|| form.row.run(&aliases))?;
+    let result = py.detach(|| {
+        let _outside = crate::front::Inside::leave();
+        form.row.run(&aliases)
+    })?;
     // A function that hands on its argument hands on the argument, not the alias.
     if let Out::Tensor(out) = &result {
         for (alias, value) in aliases.values.iter().zip(&args.values) {

@@ -36,6 +36,11 @@ type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[dependencies::check, documents::check, leftovers::check, sizes::check, unsafety::check];
 
+/// The repository's root.
+pub fn root() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 /// Runs all checks on the repository around this crate and prints what they found.
 pub fn run() -> ExitCode {
     let repository = match Repository::read() {
@@ -46,6 +51,9 @@ pub fn run() -> ExitCode {
         }
     };
     let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&repository)).collect();
+    for path in crate::codegen::stale(&root()) {
+        findings.push(Finding { path, line: 1, warning: false, message: "is stale: run `cargo xtask codegen`".into() });
+    }
     findings.sort();
     for finding in &findings {
         let kind = if finding.warning { "warning" } else { "error" };

@@ -100,7 +100,9 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(
             for _ in 0..steps {
                 let mut b_vectors = [zero; NV];
                 for j in 0..NV {
-                    prefetch(b.wrapping_offset(AHEAD * b_row).wrapping_add(j * V::LANES));
+                    if (j * V::LANES * size_of::<V::Element>()).is_multiple_of(CACHE_LINE) {
+                        prefetch(b.wrapping_offset(AHEAD * b_row).wrapping_add(j * V::LANES));
+                    }
                     b_vectors[j] = V::load(b.wrapping_add(j * V::LANES));
                 }
                 prefetch(rows[0].wrapping_offset(AHEAD * a.column));

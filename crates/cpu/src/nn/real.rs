@@ -37,6 +37,8 @@ pub trait Sum:
     const ONE: Self;
     /// Infinity.
     const INFINITY: Self;
+    /// The least finite number.
+    const LOWEST: Self;
     /// The least normal number.
     const TINY: Self;
     /// The nearest number.
@@ -65,6 +67,7 @@ macro_rules! sum {
             const ZERO: $t = 0.0;
             const ONE: $t = 1.0;
             const INFINITY: $t = $t::INFINITY;
+            const LOWEST: $t = $t::MIN;
             const TINY: $t = $t::MIN_POSITIVE;
             #[inline(always)]
             fn of(x: f64) -> $t {

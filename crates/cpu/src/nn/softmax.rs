@@ -3,7 +3,7 @@
 use super::real::*;
 use crate::pool::parallel_for;
 use flambeau_base::Result;
-use flambeau_engine::backend::layers::{Softmax, SoftmaxBackward};
+use flambeau_engine::backend::layers::{LogSumExp, Softmax, SoftmaxBackward};
 use std::ops::Range;
 
 /// See [`Softmax`].
@@ -44,11 +44,56 @@ pub unsafe fn backward(call: &SoftmaxBackward) -> Result<()> {
     })
 }
 
+/// See [`LogSumExp`].
+///
+/// # Safety
+/// The kernel contract.
+pub unsafe fn logsumexp(call: &LogSumExp) -> Result<()> {
+    let [rows, n] = call.sizes;
+    with_real!("logsumexp", call.dtype, R => {
+        let shared = Shared((call.input.cast::<R>(), call.out.cast::<R>()));
+        parallel_for(rows, grain(n, 8), &|range| {
+            let (x, out) = { &shared }.0;
+            // SAFETY: the caller's.
+            unsafe { run(&LogSums { n, range, x, out }) }
+        });
+        Ok(())
+    })
+}
+
+struct LogSums<R> {
+    n: usize,
+    range: Range<usize>,
+    x: *const R,
+    out: *mut R,
+}
+
+impl<R: Real> Kernel for LogSums<R> {
+    #[inline(always)]
+    unsafe fn run(&self) {
+        for row in self.range.clone() {
+            // SAFETY: the row lies inside the operands.
+            unsafe {
+                let x = self.x.add(row * self.n);
+                let most = row_max(self.n, x);
+                // Infinities are kept out of differences: of nothing but minus infinity, and beside plus infinity.
+                let base = if most.is_finite() { most } else { R::Sum::ZERO };
+                let sum = row_exp_sum(self.n, x, base, std::ptr::null_mut());
+                *self.out.add(row) = R::narrow(sum.ln() + base);
+            }
+        }
+    }
+}
+
 /// Shares rows (`inner` 1: a range of them) or columns (a range of blocks of columns of one matrix, whose number comes with it) among the threads.
 unsafe fn along(outer: usize, n: usize, inner: usize, work: usize, f: impl Fn(Range<usize>, usize)) {
     let f = Shared(f);
     if inner == 1 {
-        parallel_for(outer, grain(n, work), &|range| (&f).0(range, 0));
+        parallel_for(outer, grain(n, work), &|range| {
+            // The whole of it, which may be shared, not the field.
+            let f = &f;
+            f.0(range, 0)
+        });
         return;
     }
     let blocks = inner.div_ceil(LANES);

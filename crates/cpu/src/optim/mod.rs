@@ -61,7 +61,8 @@ impl<R: Real> Kernel for Adam<'_, R> {
         let (param, grad) = (t.param.cast::<R>(), t.grad.cast::<R>());
         let (mean, square, largest) = (t.mean.cast::<R>(), t.square.cast::<R>(), t.largest.cast::<R>());
         let of = R::Sum::of;
-        let (decay, added) = (of(1.0 - c.lr * c.weight_decay), of(c.weight_decay));
+        // A factor of an addition is rounded to the dtype first.
+        let (decay, added) = (of(1.0 - c.lr * c.weight_decay), R::round(of(c.weight_decay)));
         let (blend, from_end) = (of(1.0 - c.beta1), 1.0 - c.beta1 >= 0.5);
         let blend = if from_end { blend - R::Sum::ONE } else { blend };
         let (beta2, share) = (of(c.beta2), of(1.0 - c.beta2));
@@ -99,7 +100,10 @@ impl<R: Real> Kernel for Adam<'_, R> {
                     let most = load_some(largest.add(at), len, R::Sum::ZERO);
                     for i in 0..LANES {
                         // A NaN stays one.
-                        v[i] = if most[i] > v[i] || most[i] != most[i] { most[i] } else { v[i] };
+                        // NaN is unequal to itself.
+                        #[allow(clippy::eq_op)]
+                        let keeps = most[i] > v[i] || most[i] != most[i];
+                        v[i] = if keeps { most[i] } else { v[i] };
                     }
                     store_some(largest.add(at), len, &v);
                 }
@@ -149,8 +153,10 @@ impl<R: Real> Kernel for Sgd<'_, R> {
         let (c, t) = (self.call, self.tensor);
         let (param, grad, buffer) = (t.param.cast::<R>(), t.grad.cast::<R>(), t.buffer.cast::<R>());
         let of = R::Sum::of;
-        let (momentum, share) = (of(c.momentum), of(1.0 - c.dampening));
-        let (decay, step) = (of(c.weight_decay), of(-c.lr));
+        // A factor of an addition is rounded to the dtype first, that of a product is not.
+        let rounded = |x: f64| R::round(of(x));
+        let (momentum, added, share) = (of(c.momentum), rounded(c.momentum), rounded(1.0 - c.dampening));
+        let (decay, step) = (rounded(c.weight_decay), rounded(-c.lr));
         let mut at = self.range.start;
         while at < self.range.end {
             let len = LANES.min(self.range.end - at);
@@ -177,7 +183,7 @@ impl<R: Real> Kernel for Sgd<'_, R> {
                     store_some(buffer.add(at), len, &b);
                     if c.nesterov {
                         for i in 0..LANES {
-                            g[i] = R::round(b[i].fma(momentum, g[i]));
+                            g[i] = R::round(b[i].fma(added, g[i]));
                         }
                     } else {
                         g = b;

@@ -308,3 +308,33 @@ pub struct Scan {
     /// Places, `int64`, for those that have some; else null.
     pub indices: *mut i64,
 }
+
+/// The lower median of each row and where it is: the element of rank `(n - 1) / 2`, or the first NaN.
+#[derive(Clone, Copy, Debug)]
+pub struct Kth {
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of rows and their length, which is not 0.
+    pub sizes: [usize; 2],
+    /// Whether NaN are left out of account, unless there is nothing else.
+    pub skip_nan: bool,
+    /// The rows.
+    pub input: *const u8,
+    /// An element for each row.
+    pub out: *mut u8,
+    /// Its place in the row.
+    pub indices: *mut i64,
+}
+
+/// `log(sum(exp(x)))` of each row.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSumExp {
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of rows and their length.
+    pub sizes: [usize; 2],
+    /// The rows.
+    pub input: *const u8,
+    /// A number for each row.
+    pub out: *mut u8,
+}

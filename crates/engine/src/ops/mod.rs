@@ -1,6 +1,7 @@
 //! Operations: primitives by family, composites, and the table that names all of them.
 
 pub(crate) mod create;
+mod defaults;
 pub mod index;
 pub mod join;
 pub mod matmul;
@@ -12,6 +13,7 @@ pub(crate) mod random;
 pub mod reduce;
 pub mod scan;
 pub mod schema;
+pub mod sort;
 pub mod table;
 pub mod view;
 

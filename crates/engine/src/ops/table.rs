@@ -253,6 +253,8 @@ pub struct Op {
     pub samples: &'static [&'static str],
     /// Range of the values that tests give to float arguments.
     pub domain: (f64, f64),
+    /// Whether the result depends on how the input lies in memory (`view`, `as_strided`), so that strided inputs give others.
+    pub by_layout: bool,
     /// The operation on numbers, for tests: given the operands, the result.
     pub reference: Option<fn(&[f64]) -> f64>,
 }
@@ -267,6 +269,7 @@ const fn row(schema: &'static str, call: Call) -> Op {
         out: true,
         samples: &[],
         domain: (-2.0, 2.0),
+        by_layout: false,
         reference: None,
     }
 }
@@ -336,6 +339,12 @@ impl Op {
     /// Range of the values that tests give to float arguments.
     pub const fn domain(mut self, low: f64, high: f64) -> Op {
         self.domain = (low, high);
+        self
+    }
+
+    /// Its result depends on how the input lies in memory.
+    pub const fn by_layout(mut self) -> Op {
+        self.by_layout = true;
         self
     }
 
@@ -462,6 +471,7 @@ static FAMILIES: &[&[&[Op]]] = &[
     super::view::FAMILIES,
     super::join::FAMILIES,
     super::index::FAMILIES,
+    super::sort::FAMILIES,
     super::matmul::FAMILIES,
     super::create::FAMILIES,
     super::random::FAMILIES,

@@ -65,8 +65,8 @@ pub fn tensor_text(tensor: &Tensor, prefix: &str, contents: Option<&str>) -> Res
     };
     let mut text = format!("{prefix}{body}");
     let last = text.rfind('\n').map_or(0, |at| at + 1);
-    // One character more than there are in a line after a break, and two in the first: where PyTorch breaks lines.
-    let mut width = text[last..].chars().count() + if last == 0 { 2 } else { 1 };
+    // Two characters more than there are: where PyTorch breaks lines.
+    let mut width = text[last..].chars().count() + 2;
     for note in notes(tensor) {
         if width + note.len() + 2 > options.linewidth {
             let _ = write!(text, ",\n{:indent$}{note}", "");
@@ -281,13 +281,12 @@ impl RealFormat {
         } else {
             Style::Fixed
         };
-        format.width = telling.map(|x| format.bare(x).len()).max().unwrap_or(1);
-        // What was asked for decides how numbers look, and not how much room they are given.
         match options.sci_mode {
             Some(true) => format.style = Style::PowersOfTen,
-            Some(false) if format.style == Style::PowersOfTen => format.style = if whole { Style::Whole } else { Style::Fixed },
-            _ => {}
+            Some(false) => format.style = if whole { Style::Whole } else { Style::Fixed },
+            None => {}
         }
+        format.width = telling.map(|x| format.bare(x).len()).max().unwrap_or(1);
         format
     }
 

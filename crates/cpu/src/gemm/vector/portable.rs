@@ -1,4 +1,5 @@
 //! Vectors as arrays, for processors without a set of their own here; the compiler finds the instructions.
+#![allow(clippy::needless_range_loop)] // See `kernel.rs`.
 
 use half::{bf16, f16};
 
@@ -29,8 +30,12 @@ macro_rules! impl_vector {
             }
             #[inline(always)]
             unsafe fn load_partial(from: *const $element, count: usize) -> Self {
-                // SAFETY: by the caller's promise.
-                $vector(std::array::from_fn(|lane| if lane < count { unsafe { *from.add(lane) } } else { 0.0 }))
+                let mut lanes = [0.0; $lanes];
+                for lane in 0..count {
+                    // SAFETY: by the caller's promise.
+                    lanes[lane] = unsafe { *from.add(lane) };
+                }
+                $vector(lanes)
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $element) {
@@ -45,31 +50,48 @@ macro_rules! impl_vector {
                 }
             }
             #[inline(always)]
-            unsafe fn mul_add(self, by: Self, to: Self) -> Self {
-                // Where there is no such instruction, the function would be a slow call.
-                let fused = cfg!(target_arch = "aarch64");
-                $vector(std::array::from_fn(|lane| {
-                    let (x, y, z) = (self.0[lane], by.0[lane], to.0[lane]);
-                    if fused { x.mul_add(y, z) } else { x * y + z }
-                }))
+            unsafe fn mul_add(mut self, by: Self, to: Self) -> Self {
+                for lane in 0..$lanes {
+                    // Where there is no such instruction, the function would be a slow call.
+                    self.0[lane] = if cfg!(target_arch = "aarch64") {
+                        self.0[lane].mul_add(by.0[lane], to.0[lane])
+                    } else {
+                        self.0[lane] * by.0[lane] + to.0[lane]
+                    };
+                }
+                self
             }
             #[inline(always)]
-            unsafe fn add(self, other: Self) -> Self {
-                $vector(std::array::from_fn(|lane| self.0[lane] + other.0[lane]))
+            unsafe fn add(mut self, other: Self) -> Self {
+                for lane in 0..$lanes {
+                    self.0[lane] += other.0[lane];
+                }
+                self
             }
             #[inline(always)]
-            unsafe fn mul(self, other: Self) -> Self {
-                $vector(std::array::from_fn(|lane| self.0[lane] * other.0[lane]))
+            unsafe fn mul(mut self, other: Self) -> Self {
+                for lane in 0..$lanes {
+                    self.0[lane] *= other.0[lane];
+                }
+                self
             }
             #[inline(always)]
             unsafe fn sum(self) -> $element {
-                let (low, high) = self.0.split_at($lanes / 2);
-                low.iter().sum::<$element>() + high.iter().sum::<$element>()
+                let mut sums = [0.0; 2];
+                for lane in 0..$lanes {
+                    sums[2 * lane / $lanes] += self.0[lane];
+                }
+                sums[0] + sums[1]
             }
             #[inline(always)]
             unsafe fn transpose(rows: &mut [Self; 16]) {
-                let columns: [Self; $lanes] = std::array::from_fn(|column| $vector(std::array::from_fn(|row| rows[row].0[column])));
-                rows[..$lanes].copy_from_slice(&columns);
+                for row in 0..$lanes {
+                    for column in row + 1..$lanes {
+                        let upper = rows[row].0[column];
+                        rows[row].0[column] = rows[column].0[row];
+                        rows[column].0[row] = upper;
+                    }
+                }
             }
         }
     };
@@ -84,15 +106,16 @@ macro_rules! impl_packed_half {
             #[inline(always)]
             unsafe fn load(from: *const Self) -> Portable32 {
                 // SAFETY: by the caller's promise.
-                Portable32(std::array::from_fn(|lane| unsafe { *from.add(lane) }.to_f32_const()))
+                unsafe { Self::load_partial(from, Portable32::LANES) }
             }
             #[inline(always)]
             unsafe fn load_partial(from: *const Self, count: usize) -> Portable32 {
-                let lane = |lane| {
+                let mut lanes = [0.0; Portable32::LANES];
+                for lane in 0..count {
                     // SAFETY: by the caller's promise.
-                    if lane < count { unsafe { *from.add(lane) }.to_f32_const() } else { 0.0 }
-                };
-                Portable32(std::array::from_fn(lane))
+                    lanes[lane] = unsafe { *from.add(lane) }.to_f32_const();
+                }
+                Portable32(lanes)
             }
             #[inline(always)]
             unsafe fn store_partial(vector: Portable32, to: *mut Self, count: usize) {

@@ -1,6 +1,6 @@
 //! The error function, its complement and its inverse.
 
-use super::exp::{Wide, exp_parts, exp_parts_wide, scale_normal};
+use super::exp::{Wide, exp_parts, exp_parts_wide, power_of_two};
 use super::log::log;
 use super::{fma, with_sign};
 use crate::math::poly;
@@ -18,7 +18,7 @@ pub fn erf(x: f32) -> f32 {
     let q = poly!(b; 1.128_845_3, 0.634_354_6, 0.107_552_335, -0.024_902_765, 0.004_197_448_5, -0.000_471_260_95,
         3.055_729_8e-5, -8.250_568e-7);
     let (p, n) = exp_parts(-(b * q));
-    let far = 1.0 - scale_normal(p, n);
+    let far = fma(-p, power_of_two(n), 1.0);
     with_sign(if a < 1.0 { near } else { far }, x)
 }
 

@@ -93,10 +93,22 @@ pub(super) fn scale_down(p: f32, bits: u32) -> f32 {
     scale(p, bits, true)
 }
 
-/// `p` · 2^n for -126 <= n <= 127 in the low bits of `bits`.
+/// 2^n for -126 <= n <= 127 in the low bits of `bits`.
 #[inline(always)]
-pub(super) fn scale_normal(p: f32, bits: u32) -> f32 {
-    p * f32::from_bits((bits << 23).wrapping_add(127 << 23))
+pub(super) fn power_of_two(bits: u32) -> f32 {
+    f32::from_bits((bits << 23).wrapping_add(127 << 23))
+}
+
+/// e^(2 b) + 1 for 0 <= b <= 40.
+#[inline(always)]
+pub(super) fn exp_double_plus_one(b: f32) -> f32 {
+    let shifted = fma(b, 2.0 * LOG2_E, ROUND);
+    let n = shifted - ROUND;
+    let r = fma(-n, 0.5 * LN2_HI, b);
+    let r = fma(-n, 0.5 * LN2_LO, r);
+    // The coefficients of [`exp_quotient`] for 2 r.
+    let p = poly!(r; 1.0, 2.0, 2.0, 1.333_326_1, 0.666_663_47, 0.267_624_1, 0.089_183_815);
+    fma(p, power_of_two(shifted.to_bits()), 1.0)
 }
 
 /// e^x.

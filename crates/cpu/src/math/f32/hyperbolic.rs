@@ -1,6 +1,6 @@
 //! Hyperbolic functions and their inverses.
 
-use super::exp::{exp_parts, exp_reduce, expm1_core, scale_normal};
+use super::exp::{exp_double_plus_one, exp_reduce, expm1_core};
 use super::log::{log, log1p_finite};
 use super::{fma, with_sign};
 use crate::math::poly;
@@ -14,8 +14,7 @@ pub fn tanh(x: f32) -> f32 {
     let near = fma(a * s, q, a);
     // tanh(10) is below 1 by less than a quarter of a unit in the last place.
     let b = if a > 10.0 { 10.0 } else { a };
-    let (p, n) = exp_parts(2.0 * b);
-    let far = 1.0 - 2.0 / (scale_normal(p, n) + 1.0);
+    let far = 1.0 - 2.0 / exp_double_plus_one(b);
     with_sign(if a < 0.6 { near } else { far }, x)
 }
 

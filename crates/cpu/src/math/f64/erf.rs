@@ -1,6 +1,6 @@
 //! The error function, its complement and its inverse.
 
-use super::exp::{Wide, exp_parts_wide};
+use super::exp::{Wide, exp_parts, exp_parts_wide, power_of_two};
 use super::log::log;
 use super::{fma, with_sign};
 use crate::math::{estrin, poly_wide};
@@ -16,7 +16,10 @@ pub fn erf(x: f64) -> f64 {
         1.479_847_878_252_358_3e-8, -1.187_705_033_681_897_1e-9, 6.763_672_905_290_383e-11);
     let near = fma(a, q, a);
     // erfc(6) is below half a unit in the last place of 1.
-    let far = 1.0 - erfc_tail(if a > 6.0 { 6.0 } else { a });
+    let b = if a > 6.0 { 6.0 } else { a };
+    let z = 3.0 / (3.0 + b);
+    let (p, n) = exp_parts(-(b * b));
+    let far = fma(-(p * power_of_two(n)), z * erfc_quotient(z - 0.5), 1.0);
     with_sign(if a < 1.0 { near } else { far }, x)
 }
 
@@ -33,14 +36,20 @@ pub fn erfc(x: f64) -> f64 {
 fn erfc_tail(a: f64) -> f64 {
     let (z, epsilon) = shifted_reciprocal::<3>(a);
     let v = fma(z, epsilon, z - 0.5);
-    let q = poly_wide!(v; 0.358_002_302_362_779_9, 0.588_929_635_446_588_2, 0.786_971_142_805_458_1,
+    let q = erfc_quotient(v);
+    let zq = z * q;
+    exp_neg_product(a, a, epsilon).times(zq, fma(z, q, -zq))
+}
+
+/// erfc(a) e^(a²) / z for z = 3 / (3 + a), of v = z - 1/2.
+#[inline(always)]
+fn erfc_quotient(v: f64) -> f64 {
+    poly_wide!(v; 0.358_002_302_362_779_9, 0.588_929_635_446_588_2, 0.786_971_142_805_458_1,
         0.827_912_698_401_890_2, 0.637_481_393_534_530_8, 0.286_157_169_282_377_83, -0.025_864_888_236_919_664,
         -0.129_453_309_522_968_93, -0.046_789_085_943_558_795, 0.047_236_674_029_060_91, 0.036_714_143_150_664_99,
         -0.020_750_325_952_655_226, -0.023_850_743_160_499_642, 0.012_950_505_187_876_627, 0.015_083_545_862_387_08,
         -0.010_768_499_792_364_914, -0.008_829_193_097_613_092, 0.009_488_841_335_882_17, 0.003_899_267_648_032_940_3,
-        -0.006_675_751_965_859_132, -0.000_681_582_511_639_528_6, 0.002_339_585_936_333_335_4);
-    let zq = z * q;
-    exp_neg_product(a, a, epsilon).times(zq, fma(z, q, -zq))
+        -0.006_675_751_965_859_132, -0.000_681_582_511_639_528_6, 0.002_339_585_936_333_335_4)
 }
 
 /// Inverse error function; ±inf at ±1, NaN beyond.

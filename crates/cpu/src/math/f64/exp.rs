@@ -96,6 +96,12 @@ pub(super) fn scale_down(p: f64, bits: u64) -> f64 {
     scale(p, bits, true)
 }
 
+/// 2^n for -1022 <= n <= 1023 in the low bits of `bits`.
+#[inline(always)]
+pub(super) fn power_of_two(bits: u64) -> f64 {
+    f64::from_bits((bits << 52).wrapping_add(1023 << 52))
+}
+
 /// e^x.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {

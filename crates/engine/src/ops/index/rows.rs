@@ -2,6 +2,7 @@
 
 use super::{Address, Pick, Place};
 use crate::Tensor;
+use crate::ops::pointwise::{MASKED_FILL, Pointwise};
 use crate::backend::IndexMode;
 use crate::ops::Primitive;
 use crate::ops::table::{Args, Op, Out, function, place, primitive};
@@ -161,6 +162,17 @@ fn fill_rows(a: &Args) -> Bound {
         }
     };
     let index = vector("index_fill", index.clone())?;
+    if value.requires_grad() && crate::autograd::is_grad_enabled() && x.ndim() > 0 {
+        // An index that stands there twice fills once: the value's gradient is that of a mask.
+        let rows = Tensor::zeros(&[x.shape()[d]], DType::Bool, x.device())?;
+        let on = Tensor::ones(&[], DType::Bool, x.device())?;
+        let put = Place { name: "index_fill", address: Address::Dims(smallvec![0]), mode: IndexMode::Put, wraps: true };
+        let mut sizes = flambeau_base::Dims::from_elem(1, x.ndim());
+        sizes[d] = x.shape()[d];
+        let mask = bind1(&put, &[&rows, &on, &index])?.reshape_to(&sizes)?;
+        let operands = [crate::ops::Operand::Tensor(x), (&mask).into(), (&value).into()];
+        return Ok((Box::new(Pointwise::new(&MASKED_FILL, &operands)), smallvec![x.clone(), mask, value]));
+    }
     let (address, index) = if x.ndim() == 0 { (Address::Along(0), index.reshape_to(&[])?) } else { (Address::Dims(smallvec![d]), index) };
     Ok((Box::new(Place { name: "index_fill", address, mode: IndexMode::Put, wraps: true }), smallvec![x.clone(), value, index]))
 }

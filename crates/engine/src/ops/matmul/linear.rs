@@ -48,17 +48,14 @@ impl Primitive for Linear {
         let flat = |t: &Tensor| t.layout().view(&[rows, *t.shape().last().unwrap_or(&1)]).map(|l| t.alias_with(l, t.dtype()));
         let x2 = match flat(x) {
             Some(x2) => x2,
-            None => {
-                let packed = Tensor::empty(x.shape(), x.dtype(), x.device())?;
-                crate::ops::copy_into(&packed, x)?;
-                packed.alias_with(Layout::contiguous(&[rows, x.shape()[x.ndim() - 1]])?, x.dtype())
-            }
+            None => packed_copy(x)?.alias_with(Layout::contiguous(&[rows, x.shape()[x.ndim() - 1]])?, x.dtype()),
         };
+        let bias = inputs.get(2).map(|b| if b.is_contiguous() { Ok(b.alias()) } else { packed_copy(b) }).transpose()?;
         match flat(out) {
-            Some(out2) => multiply(&x2, &w, inputs.get(2).copied(), &out2),
+            Some(out2) => multiply(&x2, &w, bias.as_ref(), &out2),
             None => {
                 let packed = Tensor::empty(&[rows, w.shape()[1]], out.dtype(), out.device())?;
-                multiply(&x2, &w, inputs.get(2).copied(), &packed)?;
+                multiply(&x2, &w, bias.as_ref(), &packed)?;
                 crate::ops::copy_into(out, &packed.alias_with(Layout::contiguous(out.shape())?, out.dtype()))
             }
         }
@@ -88,6 +85,13 @@ impl Primitive for Linear {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// A contiguous copy, without history.
+fn packed_copy(t: &Tensor) -> Result<Tensor> {
+    let packed = Tensor::empty(t.shape(), t.dtype(), t.device())?;
+    crate::ops::copy_into(&packed, t)?;
+    Ok(packed)
 }
 
 fn weight_gradient(g: &Tensor, x: &Tensor) -> Result<Tensor> {

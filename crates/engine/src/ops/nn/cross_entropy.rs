@@ -230,9 +230,14 @@ impl Tensor {
         check_float("cross_entropy", self.dtype())?;
         let rows = Rows::of("cross_entropy", self, target, weight)?;
         let op = CrossEntropy { reduction, ignore_index, smoothing: label_smoothing };
-        let mut inputs: SmallVec<[&Tensor; 3]> = smallvec![&rows.input, &rows.target];
-        inputs.extend(weight);
-        let loss = bind(&op, &inputs)?.swap_remove(0);
+        let loss = if crate::autograd::is_grad_enabled() && weight.is_some_and(|w| w.requires_grad()) {
+            // The kernel has no gradient for the weights; its parts have.
+            op.decompose(&rows.input, &rows.target, weight)?
+        } else {
+            let mut inputs: SmallVec<[&Tensor; 3]> = smallvec![&rows.input, &rows.target];
+            inputs.extend(weight);
+            bind(&op, &inputs)?.swap_remove(0)
+        };
         if reduction == Reduction::None { loss.reshape_to(target.shape()) } else { Ok(loss) }
     }
 }

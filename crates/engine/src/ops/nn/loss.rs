@@ -60,9 +60,9 @@ impl Tensor {
             }
         }
         let bounded = |t: Tensor| -> Result<Tensor> {
-            let log = t.log()?;
-            // The bound has the gradient of the unbounded logarithm with its denominator held off zero.
-            Tensor::where_(&log.alias().lt(-100.0)?, &bounded_log(&t)?, &log)
+            // e^-100: what lies below it is kept from the logarithm, whose slope there is not finite.
+            let low = t.alias().lt(3.720_075_976_020_836e-44)?;
+            Tensor::where_(&low, &bounded_log(&t)?, &Tensor::where_(&low, 1.0, &t)?.log()?)
         };
         let yes = target.mul(&bounded(self.clone())?)?;
         let no = target.neg()?.add(1.0)?.mul(&bounded(self.neg()?.add(1.0)?)?)?;

@@ -21,9 +21,10 @@ mod trigonometric;
 pub(crate) use copy::fill_with;
 pub use copy::{copy_into, expandable};
 pub(crate) use power::power_of;
+pub(crate) use select::MASKED_FILL;
 pub use program::{FusedOp, Link, fuse};
 
-use super::{OutSpec, Primitive, Reads};
+use super::{OutSpec, Outputs, Primitive, Reads};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Operand as Memory, backend};
@@ -32,7 +33,6 @@ use flambeau_base::{DType, Device, Error, Layout, Promotion, Result, Scalar, Str
 use flambeau_ir::{Body, Program, Val};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::Arc;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[super::Op]] = &[
@@ -205,14 +205,15 @@ impl OpCx<'_> {
 }
 
 impl Pointwise {
+    #[inline]
     pub(crate) fn new(spec: &'static Spec, operands: &[Operand]) -> Pointwise {
-        let scalars = operands
-            .iter()
-            .map(|o| match o {
+        let mut scalars = SmallVec::new();
+        for o in operands {
+            scalars.push(match o {
                 Operand::Tensor(_) => None,
                 Operand::Scalar(s) => Some(*s),
-            })
-            .collect();
+            });
+        }
         Pointwise { spec, scalars }
     }
 
@@ -266,8 +267,20 @@ impl Pointwise {
         self.scalars.iter().flatten().map(|&s| round(s)).collect()
     }
 
-    fn program(&self, inputs: &[&Tensor], compute: DType, result: DType) -> Result<Arc<Program>> {
-        program::cached(self, inputs, compute, result)
+    fn result_layout(&self, inputs: &[&Tensor]) -> Result<Layout> {
+        if let [one] = inputs {
+            return Layout::of_result(one.shape(), &[one.layout()]);
+        }
+        let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|t| t.layout()).collect();
+        if inputs.iter().all(|t| t.shape() == inputs[0].shape()) {
+            return Layout::of_result(inputs[0].shape(), &layouts);
+        }
+        let sizes = broadcast_all(self.spec.name, inputs.iter().map(|t| t.shape()))?;
+        Layout::of_result(&sizes, &layouts)
+    }
+
+    fn compute_with(&self, resolved: &program::Resolved, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
+        run_program(&resolved.program, &self.params(resolved.compute), inputs, outputs)
     }
 }
 
@@ -277,22 +290,23 @@ impl Primitive for Pointwise {
     }
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
-        let (_, dtype) = self.dtypes(inputs)?;
-        let layout = match inputs {
-            [one] => Layout::of_result(one.shape(), &[one.layout()])?,
-            _ => {
-                let sizes = broadcast_all(self.spec.name, inputs.iter().map(|t| t.shape()))?;
-                let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|t| t.layout()).collect();
-                Layout::of_result(&sizes, &layouts)?
-            }
-        };
-        Ok(smallvec::smallvec![OutSpec { layout, dtype }])
+        let dtype = program::resolve(self, inputs)?.result;
+        Ok(smallvec::smallvec![OutSpec { layout: self.result_layout(inputs)?, dtype }])
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
-        let (compute, result) = self.dtypes(inputs)?;
-        let program = self.program(inputs, compute, result)?;
-        run_program(&program, &self.params(compute), inputs, outputs)
+        self.compute_with(&program::resolve(self, inputs)?, inputs, outputs)
+    }
+
+    /// As by default, with dtypes and program looked up once: this is the path of the smallest operations.
+    fn run(&self, inputs: &[&Tensor]) -> Result<Outputs> {
+        let resolved = program::resolve(self, inputs)?;
+        let device = self.device(inputs)?;
+        let out = Tensor::empty_layout(self.result_layout(inputs)?, resolved.result, device)?;
+        if !device.is_meta() {
+            self.compute_with(&resolved, inputs, std::slice::from_ref(&out))?;
+        }
+        Ok(smallvec::smallvec![out])
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
@@ -335,9 +349,16 @@ pub(crate) fn run_program(program: &Program, params: &[Scalar], inputs: &[&Tenso
     if outputs[0].numel() == 0 {
         return Ok(());
     }
-    let strides: SmallVec<[Strides; 4]> = inputs.iter().map(|t| broadcast_strides(t, sizes)).collect();
+    // Only inputs of another shape need strides of their own.
+    let mut broadcast: SmallVec<[Strides; 2]> = SmallVec::new();
+    for t in inputs.iter().filter(|t| t.shape() != sizes) {
+        broadcast.push(broadcast_strides(t, sizes));
+    }
+    let mut stretched = broadcast.iter();
     let mut ins: SmallVec<[Memory; 4]> = SmallVec::new();
-    for (t, strides) in inputs.iter().zip(&strides) {
+    for t in inputs {
+        let own = t.shape() == sizes;
+        let strides = if own { t.strides() } else { stretched.next().map_or(&[][..], |s| s) };
         ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
     }
     let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();

@@ -1,43 +1,89 @@
 //! From a call to a program of the kernel language, and from several calls to one program.
 
-use super::{Pointwise, Rule};
+use super::{Pointwise, Rule, Spec};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::ops::{OutSpec, Primitive};
-use flambeau_base::{DType, Error, Layout, Result, Scalar, broadcast_all};
+use flambeau_base::{DType, Error, Layout, Result, Scalar, broadcast_all, default_dtype};
 use flambeau_ir::{Body, Program, Val};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a program depends on: the operation, which operands are tensors of which dtype, and the dtypes of the computation.
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    spec: usize,
-    operands: SmallVec<[Option<DType>; 4]>,
-    compute: DType,
-    result: DType,
+/// What a call of an operation comes to: in which dtype it computes, what it gives, and by which program.
+#[derive(Clone)]
+pub(super) struct Resolved {
+    pub compute: DType,
+    pub result: DType,
+    pub program: Arc<Program>,
 }
+
+/// A remembered [`Resolved`] with what it depends on: the operation, a code for each operand, and the default dtype.
+struct Entry {
+    spec: *const Spec,
+    codes: u64,
+    default: DType,
+    resolved: Resolved,
+}
+
+/// Places in the memory of calls. A call that finds its place taken by another takes it over.
+const PLACES: usize = 256;
 
 thread_local! {
-    /// Bounded by the number of operations times the combinations of dtypes in use.
-    static CACHE: RefCell<HashMap<Key, Arc<Program>>> = RefCell::new(HashMap::new());
+    static RECENT: RefCell<Vec<Option<Entry>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The program of an operation on inputs of these dtypes.
-pub(super) fn cached(op: &Pointwise, inputs: &[&Tensor], compute: DType, result: DType) -> Result<Arc<Program>> {
-    let mut tensors = inputs.iter();
-    let operands = op.scalars.iter().map(|s| if s.is_none() { tensors.next().map(|t| t.dtype()) } else { None }).collect();
-    let key = Key { spec: op.spec as *const _ as usize, operands, compute, result };
-    if let Some(found) = CACHE.with(|c| c.borrow().get(&key).cloned()) {
-        return Ok(found);
+/// A number for what resolving looks at of the operands: dtypes, and which of them count as numbers. None for what is not remembered.
+fn codes(op: &Pointwise, inputs: &[&Tensor]) -> Option<u64> {
+    if op.scalars.len() > 6 {
+        return None;
     }
-    let program = build(op, &key.operands, compute, result).map_err(|e| e.context(op.spec.name))?;
-    let program = Arc::new(program);
-    CACHE.with(|c| c.borrow_mut().insert(key, program.clone()));
-    Ok(program)
+    let (mut codes, mut tensors) = (1u64, inputs.iter());
+    for s in &op.scalars {
+        let code = match s {
+            None => {
+                let t = tensors.next()?;
+                if t.has(crate::tensor::flag::NUMBER) {
+                    return None;
+                }
+                64 + 2 * t.dtype() as u64 + (t.ndim() > 0) as u64
+            }
+            Some(s) => 1 + s.dtype() as u64,
+        };
+        codes = codes << 8 | code;
+    }
+    Some(codes)
+}
+
+/// What a call comes to, remembered.
+pub(super) fn resolve(op: &Pointwise, inputs: &[&Tensor]) -> Result<Resolved> {
+    let Some(codes) = codes(op, inputs) else { return work_out(op, inputs) };
+    let (spec, default) = (op.spec as *const Spec, default_dtype());
+    let place = ((spec as u64 >> 4) ^ codes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % PLACES;
+    let found = RECENT.with_borrow(|recent| match recent.get(place) {
+        Some(Some(e)) if e.spec == spec && e.codes == codes && e.default == default => Some(e.resolved.clone()),
+        _ => None,
+    });
+    if let Some(resolved) = found {
+        return Ok(resolved);
+    }
+    let resolved = work_out(op, inputs)?;
+    let entry = Entry { spec, codes, default, resolved: resolved.clone() };
+    RECENT.with_borrow_mut(|recent| {
+        recent.resize_with(PLACES, || None);
+        recent[place] = Some(entry);
+    });
+    Ok(resolved)
+}
+
+fn work_out(op: &Pointwise, inputs: &[&Tensor]) -> Result<Resolved> {
+    let (compute, result) = op.dtypes(inputs)?;
+    let mut tensors = inputs.iter();
+    let operands: SmallVec<[Option<DType>; 4]> =
+        op.scalars.iter().map(|s| if s.is_none() { tensors.next().map(|t| t.dtype()) } else { None }).collect();
+    let program = build(op, &operands, compute, result).map_err(|e| e.context(op.spec.name))?;
+    Ok(Resolved { compute, result, program: Arc::new(program) })
 }
 
 fn build(op: &Pointwise, operands: &[Option<DType>], compute: DType, result: DType) -> Result<Program> {
@@ -100,8 +146,7 @@ pub fn fuse(inputs: &[DType], links: &[Link], outputs: &[usize]) -> Result<Fused
     let mut params = Vec::new();
     for link in links {
         let tensors: Vec<&Tensor> = link.inputs.iter().map(|(_, t)| *t).collect();
-        let (compute, result) = link.op.dtypes(&tensors)?;
-        let program = cached(link.op, &tensors, compute, result)?;
+        let Resolved { compute, program, .. } = resolve(link.op, &tensors)?;
         let args: Vec<Val> = link.inputs.iter().map(|(v, _)| values[*v]).collect();
         let made = body.inline(&program, &args, params.len());
         params.extend(link.op.params(compute));

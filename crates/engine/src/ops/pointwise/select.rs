@@ -16,7 +16,7 @@ static WHERE: Spec = Spec::new("where", Rule::Select, |k, x| k.select(x[0], x[1]
 });
 
 /// `self` where the mask does not hold, else the value, in the dtype of `self`.
-static MASKED_FILL: Spec = Spec::new("masked_fill", Rule::First, |k, x| {
+pub(crate) static MASKED_FILL: Spec = Spec::new("masked_fill", Rule::First, |k, x| {
     let mask = k.convert(x[1], DType::Bool);
     k.select(mask, x[2], x[0])
 })

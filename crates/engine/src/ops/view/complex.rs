@@ -48,7 +48,7 @@ fn as_complex_layout(l: &Layout) -> Result<Layout> {
     let Some((&1, strides)) = l.strides().split_last() else {
         return Err(wrong("Tensor must have a last dimension with stride 1"));
     };
-    if l.offset() % 2 != 0 || strides.iter().any(|s| s % 2 != 0) {
+    if !l.offset().is_multiple_of(2) || strides.iter().any(|s| s % 2 != 0) {
         return Err(wrong("Tensor must have a stride divisible by 2 for all but last dimension, and an even offset"));
     }
     let strides: Strides = strides.iter().map(|s| s / 2).collect();
@@ -144,7 +144,7 @@ impl View for Retyped {
             return Layout::strided(Self::NAME, &sizes, &strides, l.offset() * k);
         }
         let k = to / from;
-        if sizes[last] % k != 0 || l.offset() % k != 0 || strides[..last].iter().any(|s| s % k as isize != 0) {
+        if sizes[last] % k != 0 || !l.offset().is_multiple_of(k) || strides[..last].iter().any(|s| s % k as isize != 0) {
             return Err(wrong(format!("self.size(-1), the storage offset and all strides but the last must be divisible by {k}")));
         }
         sizes[last] /= k;
@@ -171,7 +171,10 @@ impl Tensor {
     /// Complex numbers as pairs of real ones. `RuntimeError` for real numbers.
     pub fn view_as_real(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::type_error(format!("view_as_real: view_as_real is only supported for complex tensors, got {}", self.dtype())));
+            return Err(Error::type_error(format!(
+                "view_as_real: view_as_real is only supported for complex tensors, got {}",
+                self.dtype()
+            )));
         }
         view(AsReal, self)
     }
@@ -222,15 +225,16 @@ pub(super) static OPS: &[Op] = &[
     view_row("view_as_real(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.view_as_real()?.into()))
         .places(place::TORCH)
         .doc("Complex numbers as pairs of real ones: a view with a new last dimension of size 2.")
-        .samples(&[]),
+        .samples(&["C(2,3)"]),
     view_row("view_as_complex(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.view_as_complex()?.into()))
         .places(place::TORCH)
         .doc("Pairs of real numbers, the last dimension, as complex ones: a view.")
+        .by_layout()
         .samples(&["T(3,2)"]),
     view_row("real(Tensor(a) self) -> Tensor(a)", real)
         .doc("Real parts: a view of complex numbers, and real numbers themselves.")
         .samples(&["T(2,3)"]),
     view_row("imag(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.imag()?.into()))
         .doc("Imaginary parts of complex numbers: a view. A RuntimeError for real numbers.")
-        .samples(&[]),
+        .samples(&["C(2,3)"]),
 ];

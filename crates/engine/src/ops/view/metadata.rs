@@ -132,7 +132,7 @@ pub(super) static OPS: &[Op] = &[
     inplace_row("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", |a| squeezed(a, Some(&a.ints(1)?))).doc("`squeeze` in place.").samples(&["T(1,3), [0]"]),
     inplace_row("as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)", strided)
         .doc("`as_strided` in place.")
-        .samples(&["T(3,4), [2, 2], [4, 1]"]),
+        .by_layout().samples(&["T(3,4), [2, 2], [4, 1]"]),
     inplace_row("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", |a| {
         resize("resize_", a.tensor(0)?, &crate::ops::create::sizes("resize_", &a.ints(1)?)?, a.opt_memory_format(2)?)
     })
@@ -145,16 +145,16 @@ pub(super) static OPS: &[Op] = &[
     .samples(&[]),
     inplace_row("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", |a| set(a.tensor(0)?, a.tensor(1)?, a.tensor(1)?.layout().clone()))
         .doc("Points the tensor at the memory of `source`, with its sizes and strides.")
-        .samples(&["T(2,3), T(3)"]),
+        .by_layout().samples(&["T(2,3), T(3)"]),
     inplace_row("set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)", set_strided)
         .doc("Points the tensor at the memory of `source`, with these sizes, strides and offset.")
-        .samples(&["T(2,3), T(4), 1, [2], [1]"]),
+        .by_layout().samples(&["T(2,3), T(4), 1, [2], [1]"]),
     inplace_row("set_(Tensor(a!) self) -> Tensor(a!)", |a| {
         let t = a.tensor(0)?;
         set(t, &Tensor::empty(&[0], t.dtype(), t.device())?, Layout::contiguous(&[0])?)
     })
     .doc("Points the tensor at memory of no bytes.")
-    .samples(&["T(2,3)"]),
+    .by_layout().samples(&["T(2,3)"]),
     inplace_row("detach_(Tensor(a!) self) -> Tensor(a!)", detached)
         .doc("Forgets the history of the tensor, which becomes a leaf that requires no gradient. Views are refused.")
         .samples(&["T(2,3)"]),

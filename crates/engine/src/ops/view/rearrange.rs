@@ -153,7 +153,11 @@ impl Tensor {
             return Err(Error::runtime(format!("rot90: expected total rotation dims == 2, but got dims = {}", dims.len())));
         };
         if self.ndim() < 2 {
-            return Err(Error::runtime(format!("rot90: expected total dims >= 2, but got total dims = {} (shape {})", self.ndim(), show(self.shape()))));
+            return Err(Error::runtime(format!(
+                "rot90: expected total dims >= 2, but got total dims = {} (shape {})",
+                self.ndim(),
+                show(self.shape())
+            )));
         }
         if wrap_dim("rot90", a, self.ndim())? == wrap_dim("rot90", b, self.ndim())? {
             return Err(Error::runtime(format!("rot90: expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")));

@@ -96,7 +96,7 @@ pub fn infer_size(op: &str, sizes: &[i64], n: usize) -> Result<Dims> {
         Some(_) if known == 0 && n == 0 => Err(Error::runtime(format!(
             "{op}: cannot reshape tensor of {n} elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
         ))),
-        Some(i) if known != 0 && n % known == 0 => {
+        Some(i) if known != 0 && n.is_multiple_of(known) => {
             out[i] = n / known;
             Ok(out)
         }
@@ -109,18 +109,18 @@ pub(super) static OPS: &[Op] = &[
     view_row("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| Ok(a.tensor(0)?.view(&a.ints(1)?)?.into()))
         .places(place::METHOD)
         .doc("The same elements in the same order under other sizes, of which one may be -1. A RuntimeError where the strides do not allow it without a copy.")
-        .samples(&["T(2,6), [3, 4]", "T(2,6), [-1]", "T(4), [2, -1, 2]"]),
+        .by_layout().samples(&["T(2,6), [3, 4]", "T(2,6), [-1]", "T(4), [2, -1, 2]"]),
     view_row("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", |a| Ok(a.tensor(0)?.view_dtype(a.dtype(1)?)?.into()))
         .places(place::METHOD)
         .doc("The same bytes as elements of another dtype. Where its size differs, the last dimension shrinks or grows.")
-        .samples(&["I(2,4; 0..9), int32", "I(2,4; 0..9), uint8"]),
+        .by_layout().samples(&["I(2,4; 0..9), int32", "I(2,4; 0..9), uint8"]),
     view_row("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         let sizes: SmallVec<[i64; 6]> = a.tensor(1)?.shape().iter().map(|&n| n as i64).collect();
         Ok(a.tensor(0)?.view(&sizes)?.into())
     })
     .places(place::METHOD)
     .doc("`self.view(other.size())`.")
-    .samples(&["T(2,6), T(3,4)"]),
+    .by_layout().samples(&["T(2,6), T(3,4)"]),
     view_row("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| Ok(a.tensor(0)?.reshape(&a.ints(1)?)?.into()))
         .doc("The same elements in the same order under other sizes, of which one may be -1: a view where the strides allow it, else a copy.")
         .samples(&["T(2,6), [3, 4]", "T(2,6), [-1]"]),

@@ -17,12 +17,17 @@ impl Tensor {
         };
         let counts = sizes("repeat", counts)?;
         // Each dimension as (count, size): the first expanded, then both as one.
-        let (mut ones, mut pairs, mut all) = (SmallVec::<[usize; 12]>::new(), SmallVec::<[usize; 12]>::new(), SmallVec::<[usize; 6]>::new());
+        let (mut ones, mut pairs, mut all) =
+            (SmallVec::<[usize; 12]>::new(), SmallVec::<[usize; 12]>::new(), SmallVec::<[usize; 6]>::new());
         for (d, &count) in counts.iter().enumerate() {
             let size = if d < lead { 1 } else { self.shape()[d - lead] };
             ones.extend([1, size]);
             pairs.extend([count, size]);
-            all.push(count.checked_mul(size).ok_or_else(|| Error::runtime(format!("repeat: {counts:?} times shape {} is too large", show(self.shape()))))?);
+            all.push(
+                count
+                    .checked_mul(size)
+                    .ok_or_else(|| Error::runtime(format!("repeat: {counts:?} times shape {} is too large", show(self.shape()))))?,
+            );
         }
         flambeau_base::numel(&all)?;
         if all.contains(&0) && self.numel() != 0 {
@@ -61,10 +66,16 @@ impl Tensor {
 /// Which place is repeated where: the places `0..n` each as often as `counts` says.
 fn repeated_places(counts: &Tensor, n: Option<usize>, output_size: Option<i64>) -> Result<Tensor> {
     if !matches!(counts.dtype(), DType::I64 | DType::I32) {
-        return Err(Error::not_implemented(format!("repeat_interleave: repeats has to be Long or Int tensor, not implemented for {}", counts.dtype())));
+        return Err(Error::not_implemented(format!(
+            "repeat_interleave: repeats has to be Long or Int tensor, not implemented for {}",
+            counts.dtype()
+        )));
     }
     if counts.ndim() > 1 {
-        return Err(Error::runtime(format!("repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape {}", show(counts.shape()))));
+        return Err(Error::runtime(format!(
+            "repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape {}",
+            show(counts.shape())
+        )));
     }
     let mut counts = counts.to_dtype(DType::I64)?.to_vec::<i64>()?;
     if let (Some(n), [one]) = (n, &counts[..]) {
@@ -83,7 +94,9 @@ fn repeated_places(counts: &Tensor, n: Option<usize>, output_size: Option<i64>) 
     }
     let total: i64 = counts.iter().sum();
     if output_size.is_some_and(|s| s != total) {
-        return Err(Error::runtime(format!("repeat_interleave: allocated size does not match required size: output_size {output_size:?} for {total} elements")));
+        return Err(Error::runtime(format!(
+            "repeat_interleave: allocated size does not match required size: output_size {output_size:?} for {total} elements"
+        )));
     }
     let places: Vec<i64> = counts.iter().enumerate().flat_map(|(i, &c)| std::iter::repeat_n(i as i64, c as usize)).collect();
     Tensor::from_slice(&places, &[places.len()])
@@ -91,7 +104,13 @@ fn repeated_places(counts: &Tensor, n: Option<usize>, output_size: Option<i64>) 
 
 fn interleaved(a: &Args) -> Result<Out> {
     let (x, dim) = (a.tensor(0)?, a.opt_int(2)?);
-    let x = if dim.is_none() { x.reshape(&[-1])? } else if x.ndim() == 0 { x.reshape_to(&[1])? } else { x.clone() };
+    let x = if dim.is_none() {
+        x.reshape(&[-1])?
+    } else if x.ndim() == 0 {
+        x.reshape_to(&[1])?
+    } else {
+        x.clone()
+    };
     let d = wrap_dim("repeat_interleave", dim.unwrap_or(0), x.ndim())?;
     let places = repeated_places(a.tensor(1)?, Some(x.shape()[d]), a.opt_int(3)?)?;
     Ok(x.index_select(d as i64, &places)?.into())
@@ -111,14 +130,20 @@ pub(super) static OPS: &[Op] = &[
         .without_out()
         .doc("`repeat`, where fewer counts than dimensions stand for the last ones.")
         .samples(&["T(2,3), [2]", "T(3), [2, 2]"]),
-    function("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", interleaved_evenly)
-        .without_out()
-        .doc("Each element repeated, along `dim` or of all elements in row-major order.")
-        .samples(&["T(2,3), 2", "T(2,3), 2, 1"]),
-    function("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", interleaved)
-        .without_out()
-        .doc("Each element repeated as often as `repeats` says for it, along `dim` or of all elements in row-major order.")
-        .samples(&["T(2,3), I(3; 0..3), 1", "T(2,2), I(4; 0..3)"]),
+    function(
+        "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        interleaved_evenly,
+    )
+    .without_out()
+    .doc("Each element repeated, along `dim` or of all elements in row-major order.")
+    .samples(&["T(2,3), 2", "T(2,3), 2, 1"]),
+    function(
+        "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        interleaved,
+    )
+    .without_out()
+    .doc("Each element repeated as often as `repeats` says for it, along `dim` or of all elements in row-major order.")
+    .samples(&["T(2,3), I(3; 0..3), 1", "T(2,2), I(4; 0..3)"]),
     function("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", |a| {
         let counts = a.tensor(0)?;
         Ok(repeated_places(counts, None, a.opt_int(1)?)?.to_dtype(counts.dtype())?.into())

@@ -184,7 +184,7 @@ pub(super) static OPS: &[Op] = &[
         Ok(a.tensor(0)?.as_strided(&sizes, &strides, offset)?.into())
     })
     .doc("A view of the storage of `self` with any sizes and strides, from element `storage_offset` of the storage on. A RuntimeError where it would leave the storage.")
-    .samples(&["T(3,4), [2, 2], [4, 1]", "T(3,4), [2, 2], [1, 2], 1", "T(5), [3, 3], [1, 1]"]),
+    .by_layout().samples(&["T(3,4), [2, 2], [4, 1]", "T(3,4), [2, 2], [1, 2], 1", "T(5), [3, 3], [1, 1]"]),
     view_row("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", |a| Ok(a.tensor(0)?.unfold(a.int(1)?, a.int(2)?, a.int(3)?)?.into()))
         .places(crate::ops::table::place::METHOD)
         .doc("A view of the windows of `size` elements of a dimension, `step` apart, as a new last dimension.")

@@ -37,7 +37,11 @@ impl Primitive for Triangle {
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
         let t = inputs[0];
         if t.ndim() < 2 {
-            return Err(Error::runtime(format!("{}: input tensor must have at least 2 dimensions, got shape {}", self.name(), show(t.shape()))));
+            return Err(Error::runtime(format!(
+                "{}: input tensor must have at least 2 dimensions, got shape {}",
+                self.name(),
+                show(t.shape())
+            )));
         }
         Ok(smallvec![OutSpec { layout: Layout::contiguous(t.shape())?, dtype: t.dtype() }])
     }
@@ -56,9 +60,8 @@ impl Primitive for Triangle {
                 next += 1;
             }
             if end > start {
-                let part = |t: &Tensor| {
-                    t.alias_with(t.layout().slice(n - 2, row, next - row, 1).slice(n - 1, start, end - start, 1), t.dtype())
-                };
+                let part =
+                    |t: &Tensor| t.alias_with(t.layout().slice(n - 2, row, next - row, 1).slice(n - 1, start, end - start, 1), t.dtype());
                 copy_into(&part(out), &part(x))?;
             }
             row = next;
@@ -148,7 +151,11 @@ fn replaced(x: &Tensor, part: impl Fn(&Tensor) -> Result<Tensor>, source: &Tenso
     let whole = x.copy()?;
     let window = part(&whole)?;
     if window.shape() != source.shape() {
-        return Err(Error::runtime(format!("{op}: expected src to have a size equal to the slice of self. src size = {}, slice size = {}", show(source.shape()), show(window.shape()))));
+        return Err(Error::runtime(format!(
+            "{op}: expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
+            show(source.shape()),
+            show(window.shape())
+        )));
     }
     window.copy_(source)?;
     Ok(whole.into())
@@ -169,7 +176,10 @@ fn filled_diagonal(a: &Args) -> Result<Out> {
     let (x, wrap) = (a.tensor(0)?, a.bool(2)?);
     let n = x.ndim();
     if n < 2 || (n > 2 && x.shape().iter().any(|s| *s != x.shape()[0])) {
-        return Err(Error::runtime(format!("fill_diagonal_: dimensions must larger than 1, and all of equal length above 2, got shape {}", show(x.shape()))));
+        return Err(Error::runtime(format!(
+            "fill_diagonal_: dimensions must larger than 1, and all of equal length above 2, got shape {}",
+            show(x.shape())
+        )));
     }
     let whole = x.clone();
     let length = *x.shape().iter().min().unwrap_or(&0);

@@ -1,0 +1,9 @@
+//! Layers, losses, reductions, scans and optimizer steps on the CPU: kernels against their composite forms,
+//! gradients against finite differences, and cases that are easily wrong.
+
+mod attention;
+mod losses;
+mod norms;
+mod optimizers;
+mod reductions;
+mod support;
