@@ -3,7 +3,6 @@
 use super::loops::{BLOCK, Unary};
 use std::arch::x86_64::*;
 
-
 macro_rules! conversions {
     ($widen:ident $write:ident $round:ident, $lanes:literal, $load_half:ident $store_half:ident $half:ty, $load:ident $store:ident, $up:ident $down:ident $nearest:expr) => {
         /// `float16` to `float32`.
