@@ -5,7 +5,7 @@
 
 use super::{AsStrided, Squeeze, T, Transpose, Unsqueeze, View, Viewed};
 use crate::Tensor;
-use crate::autograd::is_grad_enabled;
+use crate::autograd::{Edge, is_grad_enabled};
 use crate::autograd::meta::ViewStep;
 use crate::ops::Primitive;
 use crate::ops::table::{Args, Op, Out, place, view_row};
@@ -17,16 +17,17 @@ fn become_view<V: View>(t: &Tensor, v: V) -> Result<Out> {
     let layout = v.layout(t)?;
     crate::autograd::inplace::check(v.name(), t, t.requires_grad())?;
     let history = t.requires_grad() && is_grad_enabled();
-    // The view of the tensor as it was, which has the history that the tensor is to have.
-    let after = if history { Some(crate::transform::bind1(&Viewed(v.clone()), &[t])?) } else { None };
+    // The view of the tensor as it was has the history that the tensor is to have. It is taken before anything changes:
+    // a view looks for its history again once its base has another version.
+    let after = if history { crate::transform::bind1(&Viewed(v.clone()), &[t])?.history() } else { None };
     // SAFETY: rows are called by a front end that holds its lock, see NOTE [metadata].
     unsafe { t.relayout(layout)? };
-    continue_history(t, Viewed(v).boxed(), after.as_ref());
+    continue_history(t, Viewed(v).boxed(), after);
     Ok(t.clone().into())
 }
 
 /// Gives a tensor that became `after` its history, and remembers the step where it is a view of another.
-fn continue_history(t: &Tensor, op: Box<dyn Primitive>, after: Option<&Tensor>) {
+fn continue_history(t: &Tensor, op: Box<dyn Primitive>, after: Option<Edge>) {
     // What was saved of the tensor would be read with the new layout: a new version says so.
     t.bump_version();
     let seen = t.version();
@@ -36,8 +37,8 @@ fn continue_history(t: &Tensor, op: Box<dyn Primitive>, after: Option<&Tensor>) 
             view.seen = seen;
         }
     });
-    if let Some(after) = after {
-        t.set_history(after.history());
+    if after.is_some() {
+        t.set_history(after);
     }
 }
 
