@@ -131,7 +131,10 @@ fn number(py: Python<'_>, data: &Bound<'_, PyAny>, out: &mut Gathered) -> Ret<()
     match plain_number(py, ptr)? {
         Some(s) => out.add(s, s.dtype()),
         None if data.hasattr("__float__").unwrap_or(false) => out.add(Scalar::Float(data.extract()?), default_dtype()),
-        None => Err(type_error(format!("new(): invalid data type '{}'", type_name(ptr)))),
+        None if data.is_instance_of::<PyString>() || data.is_instance_of::<PyBytes>() => {
+            Err(type_error(format!("new(): invalid data type '{}'", type_name(ptr))))
+        }
+        None => Err(runtime_error(format!("Could not infer dtype of {}: a tensor is made of numbers", type_name(ptr)))),
     }
 }
 
