@@ -1,7 +1,10 @@
 """``compile``: the function itself, until flambeau compiles."""
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+def compile(
+    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False, name=None,
+    recompile_limit=None, isolate_recompiles=False, dynamic_shapes=None,
+):  # fmt: skip
     """``model`` (a function or a module) unchanged: it runs eagerly, with the same results. Also a decorator."""
     if model is None:
         return lambda function: compile(function)

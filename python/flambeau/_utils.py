@@ -5,12 +5,12 @@ from . import _C
 
 def _set_state(target, state):
     """Attributes that a pickled tensor carried: a dictionary, or a pair of dictionaries with slots."""
-    if isinstance(state, tuple):
-        state, slots = state
-        for name, value in (slots or {}).items():
+    state, slots = state if isinstance(state, tuple) else (state, None)
+    for part in (slots, state):
+        for name, value in (part or {}).items():
+            if name.startswith("__"):
+                raise ValueError(f"a pickled tensor has the attribute '{name}', which no program sets by hand")
             setattr(target, name, value)
-    for name, value in (state or {}).items():
-        setattr(target, name, value)
     return target
 
 

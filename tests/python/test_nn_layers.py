@@ -271,3 +271,10 @@ def test_attention_is_softmax_of_scores():
 def test_normalize():
     x = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
     assert close(F.normalize(x), [0.6, 0.8, 0.0, 0.0])
+
+
+def test_old_names_of_initialisers():
+    with pytest.warns(FutureWarning, match="constant_"):
+        assert init.constant(torch.empty(1), 2.0).item() == 2.0
+    with pytest.raises(AttributeError, match="nn.init.nothing"):
+        init.nothing  # noqa: B018

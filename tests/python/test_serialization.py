@@ -112,6 +112,22 @@ def test_code_is_refused(obj, weights_only, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_attributes_of_tensors():
+    x = torch.ones(2)
+    x.note = "kept"
+    assert through(x, weights_only=False).note == "kept" and pickle.loads(pickle.dumps(x)).note == "kept"
+    p = nn.Parameter(torch.ones(1))
+    p.tag = 3
+    assert through(p).tag == 3 and type(through(p)) is nn.Parameter
+
+
+def test_a_class_cannot_be_smuggled_in():
+    from flambeau import _utils
+
+    with pytest.raises(ValueError, match="__class__"):
+        _utils._set_state(torch.ones(1), {"__class__": nn.Parameter})
+
+
 def test_safe_globals():
     from flambeau import serialization
 

@@ -1,11 +1,11 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, optim, reduce, scan};
+use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
-use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, lacking};
-use flambeau_ir::Program;
+use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
+use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
 
 /// The CPU.
@@ -45,6 +45,16 @@ impl Backend for Cpu {
     unsafe fn reduce(&self, reduce: &Reduce) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { reduce::reduce(reduce) }
+    }
+
+    unsafe fn search(&self, call: &Search) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { sort::search(call) }
+    }
+
+    unsafe fn sort(&self, call: &Sort) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { sort::sort(call) }
     }
 
     unsafe fn index(&self, call: &Indexing) -> Result<()> {
@@ -150,15 +160,21 @@ impl Backend for Cpu {
 unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
     let (a, b, out) = (call.a, call.b, call.out);
     let mut bias = Bias::None;
+    let mut accumulate = call.accumulate;
     if let Some(added) = call.bias {
-        // One row for all products, as `linear` and `addmm` give it; the engine adds other shapes itself.
-        if added.strides != [0, 0, 1] {
-            return Err(Error::not_implemented(format!(
-                "matmul: a bias of strides {:?} is not implemented on cpu: it must be one row",
-                added.strides
-            )));
+        // Of a dimension of one element the stride does not matter.
+        let sizes = [call.batch, call.m, call.n];
+        let has = |steps: [isize; 3]| sizes.iter().zip(added.strides).zip(steps).all(|((&n, &s), step)| n == 1 || s == step);
+        let first = added.ptr.cast::<T>().cast_const();
+        if has([0, 0, 1]) {
+            bias = Bias::Columns(first);
+        } else if has([0, 1, 0]) {
+            bias = Bias::Rows(first);
+        } else {
+            // SAFETY: the caller's: the bias has the result's dimensions.
+            unsafe { begin_with_bias(&sizes, &out, &added, accumulate)? };
+            accumulate = true;
         }
-        bias = Bias::Columns(added.ptr.cast::<T>().cast_const());
     }
     let gemm = Gemm {
         m: call.m,
@@ -168,11 +184,21 @@ unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
         b: Matrix { ptr: b.ptr.cast::<T>().cast_const(), row: b.strides[1], column: b.strides[2] },
         c: MatrixMut { ptr: out.ptr.cast::<T>(), row: out.strides[1], column: out.strides[2] },
         alpha: T::ONE,
-        accumulate: call.accumulate,
+        accumulate,
         bias,
     };
     let batch = [BatchAxis { len: call.batch, a: a.strides[0], b: b.strides[0], c: out.strides[0] }];
     // SAFETY: the caller's.
     unsafe { gemm_batched(&gemm, if call.batch == 1 { &[] } else { &batch }) };
     Ok(())
+}
+
+/// Puts a bias of any strides into the result, to which the product is then added.
+unsafe fn begin_with_bias(sizes: &[usize; 3], out: &Operand, bias: &Operand, add: bool) -> Result<()> {
+    let mut body = Body::new(&[bias.dtype, out.dtype]);
+    let (bias_value, before) = (body.input(0), body.input(1));
+    let value = if add { body.add(before, bias_value) } else { bias_value };
+    let program = body.finish(&[value])?;
+    // SAFETY: the caller's; the result is read where it is written.
+    unsafe { exec::pointwise(&program, &[], sizes, &[*out], &[*bias, *out]) }
 }

@@ -12,5 +12,6 @@ pub(crate) mod optim;
 pub mod pool;
 pub(crate) mod reduce;
 pub(crate) mod scan;
+pub(crate) mod sort;
 
 pub use backend::Cpu;

@@ -236,7 +236,11 @@ fn main() -> Result<()> {
         if step % 100 == 0 || step == o.steps {
             let seconds = begun.elapsed().as_secs_f64();
             let speed = (step * batch * block) as f64 / seconds;
-            eprintln!("step {step}/{}: loss {loss:.3}, {speed:.0} tokens/s, {:.0} s left", o.steps, seconds / step as f64 * (o.steps - step) as f64);
+            eprintln!(
+                "step {step}/{}: loss {loss:.3}, {speed:.0} tokens/s, {:.0} s left",
+                o.steps,
+                seconds / step as f64 * (o.steps - step) as f64
+            );
         }
     }
 

@@ -108,7 +108,8 @@ fn set_data(_: Python<'_>, t: &Tensor, value: &Bound<'_, PyAny>) -> Ret<()> {
         )));
     }
     // SAFETY: the GIL is held, and work done without it has aliases.
-    Ok(unsafe { t.replace(new.storage().clone(), new.layout().clone(), new.dtype())? })
+    unsafe { t.replace(new.storage().clone(), new.layout().clone(), new.dtype())? };
+    Ok(())
 }
 
 fn set_requires_grad(_: Python<'_>, t: &Tensor, value: &Bound<'_, PyAny>) -> Ret<()> {

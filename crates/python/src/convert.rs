@@ -271,7 +271,7 @@ fn convert_rare(py: Python<'_>, p: &Param, ptr: Ptr) -> Ret<Option<Converted>> {
             }
             own(Value::Tensors(out))
         }
-        Kind::Scalars => numbers_of(py, ptr, |s| Some(s))?.map_or(Ok(None), |v| own(Value::Scalars(v))),
+        Kind::Scalars => numbers_of(py, ptr, Some)?.map_or(Ok(None), |v| own(Value::Scalars(v))),
         Kind::Floats => {
             let real = |s| if matches!(s, Scalar::Complex(_) | Scalar::Bool(_)) { None } else { Some(s.to_f64()) };
             numbers_of(py, ptr, real)?.map_or(Ok(None), |v| own(Value::Floats(v)))

@@ -274,7 +274,7 @@ pub fn legacy_new(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bou
     if let Some(t) = unsafe { tensor_of(data.as_ptr()) } {
         return Ok(t.alias());
     }
-    if data.get_type().name()?.to_string() == "Size" {
+    if data.get_type().name()? == "Size" {
         let sizes: Vec<usize> = data.extract()?;
         return Ok(Tensor::empty(&sizes, dtype, Device::CPU)?);
     }
@@ -296,7 +296,7 @@ fn nest(py: Python<'_>, shape: &[usize], numbers: &[Scalar]) -> Ret<Ptr> {
     // SAFETY: a fresh list, whose items are set before anybody sees it.
     unsafe {
         let list = Bound::from_owned_ptr(py, checked(py, ffi::PyList_New(n as isize))?);
-        let step: usize = if n == 0 { 0 } else { numbers.len() / n };
+        let step = numbers.len().checked_div(n).unwrap_or(0);
         for i in 0..n {
             let item = nest(py, rest, &numbers[i * step..(i + 1) * step])?;
             ffi::PyList_SetItem(list.as_ptr(), i as isize, item);

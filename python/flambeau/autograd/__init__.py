@@ -6,7 +6,7 @@ from .._tensor import Tensor
 from .function import Function
 
 __all__ = [
-    "Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
+    "Variable", "Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
     "set_grad_enabled",
 ]  # fmt: skip
 
@@ -20,6 +20,18 @@ def __getattr__(name):
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return getattr(module, name)
     raise AttributeError(f"flambeau has no 'autograd.{name}' yet")
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """What tensors were called when only some could be differentiated; making one gives the tensor itself."""
+
+    def __new__(cls, data, requires_grad=False, volatile=None):
+        return data.detach().requires_grad_(True) if requires_grad else data
 
 
 def _tuple(values):
@@ -68,13 +80,17 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
 
 def grad(
-    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
     is_grads_batched=False, materialize_grads=False,
 ):  # fmt: skip
     """The sum of gradients of ``outputs`` with respect to each of ``inputs``, as a tuple; ``.grad`` stays untouched.
 
     An input that was not used is an error, unless ``allow_unused`` (None for it) or ``materialize_grads`` (zeros).
     """
+    if not only_inputs:
+        from warnings import warn
+
+        warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
     if is_grads_batched:
         raise NotImplementedError("autograd.grad with is_grads_batched=True needs vmap, which flambeau has not yet")
     if materialize_grads and allow_unused is False:

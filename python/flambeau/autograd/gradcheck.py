@@ -125,7 +125,8 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
 
 def gradgradcheck(
     func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
-    raise_exception=True, nondet_tol=0.0, **ignored,
+    raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
+    check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False,
 ):  # fmt: skip
     """Whether second derivatives agree with finite differences of the first, at random or given ``grad_outputs``."""
     from . import grad

@@ -15,6 +15,21 @@ _GAINS = {
 }  # fmt: skip
 
 
+def __getattr__(name):
+    """The names without an underscore at the end, which PyTorch has given up, and still has."""
+    if name + "_" not in __all__:
+        raise AttributeError(f"flambeau has no 'nn.init.{name}' yet")
+    fill = globals()[name + "_"]
+
+    def old(*args, **kwargs):
+        from warnings import warn
+
+        warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
+        return fill(*args, **kwargs)
+
+    return old
+
+
 def calculate_gain(nonlinearity, param=None):
     """The factor by which a layer before ``nonlinearity`` is scaled so that variance is kept."""
     if nonlinearity == "leaky_relu":

@@ -74,27 +74,13 @@ impl Blocks {
     }
 }
 
-/// Reads a block: the last dimension becomes the fastest.
+/// Reads a block: the last dimension becomes the fastest, `step` bytes from row to row.
 ///
 /// # Safety
 /// Its elements are readable, and `to` is writable for as many.
-pub unsafe fn read(to: *mut u8, from: *const u8, strides: [isize; 2], size: usize, [rows, columns]: [usize; 2]) {
+pub unsafe fn read(to: *mut u8, step: isize, from: *const u8, strides: [isize; 2], size: usize, [rows, columns]: [usize; 2]) {
     // SAFETY: the caller's.
-    unsafe {
-        if strides[0] == size as isize && strides[1] != size as isize {
-            by_size!(size, T => {
-                let to = to.cast::<T>();
-                for j in 0..columns {
-                    let line = std::slice::from_raw_parts(from.offset(j as isize * strides[1]).cast::<T>(), rows);
-                    for (i, &x) in line.iter().enumerate() {
-                        *to.add(i * columns + j) = x;
-                    }
-                }
-            });
-        } else {
-            (0..rows).for_each(|i| read_row(to.add(i * columns * size), from.offset(i as isize * strides[0]), strides[1], size, columns));
-        }
-    }
+    unsafe { (0..rows as isize).for_each(|i| read_row(to.offset(i * step), from.offset(i * strides[0]), strides[1], size, columns)) }
 }
 
 /// Writes a block, as [`read`] reads it.

@@ -114,7 +114,7 @@ impl Plan {
         let mut results: SmallVec<[Place; 1]> = program.outputs.iter().map(|&v| builder.value(v)).collect();
         if ending == Ending::Truths {
             for (place, dtype) in results.iter_mut().zip(program.output_dtypes()) {
-                *place = builder.to_class(*place, dtype, DType::Bool);
+                *place = builder.in_class(*place, dtype, DType::Bool);
             }
         }
         Ok(builder.finish(results))
@@ -212,15 +212,15 @@ impl Builder<'_> {
         let mut from = self.program.dtype(arg);
         let mut place = self.value(arg);
         if let Some(middle) = kernels::between(Class::of(from), to) {
-            place = self.to_class(place, from, middle);
+            place = self.in_class(place, from, middle);
             from = middle;
         }
-        let place = self.to_class(place, from, to);
+        let place = self.in_class(place, from, to);
         let exact = from == to && !self.is_constant(arg) || is_widening(from, to);
         if exact || !self.read[this] { place } else { self.rounded(place, to) }
     }
 
-    fn to_class(&mut self, place: Place, from: DType, to: DType) -> Place {
+    fn in_class(&mut self, place: Place, from: DType, to: DType) -> Place {
         match kernels::convert(Class::of(from), to) {
             Some(f) => self.compute(f, Class::of(to), &[place]),
             None => place,

@@ -1,6 +1,6 @@
 //! Running a plan over memory, tile by tile.
 
-use super::blocks::{self, Blocks};
+use super::blocks::{self, Block, Blocks};
 use super::gather;
 use super::iterate::{Cursor, Space};
 use super::plan::{Inst, Plan};
@@ -84,9 +84,9 @@ impl<'a> Call<'a> {
         let args: SmallVec<[Arg; 4]> = outs.chain(ins).collect();
         let shapes: SmallVec<[(&[isize], usize); 4]> = outputs.iter().chain(inputs).map(|o| (o.strides, o.dtype.size())).collect();
         let space = Space::new(sizes, &shapes);
-        let bytes = if plan.moves { 16 << 10 } else { 4 << 10 };
-        let elements = bytes / args.iter().map(|a| a.size).max().unwrap_or(1);
-        let blocks = Blocks::of(&space, args.iter().map(|a| a.size), elements.max(512));
+        // Squares of a cache line's length or two.
+        let elements = if args.iter().all(|a| a.size <= 2) { 64 * 64 } else { 32 * 32 };
+        let blocks = Blocks::of(&space, args.iter().map(|a| a.size), elements);
         let across = space.sizes.len() > 1 && space.inner() < SHORT_ROW;
         Call::over(plan, params, space, args, across, blocks)
     }
@@ -156,30 +156,56 @@ impl<'a> Call<'a> {
 
     unsafe fn run_blocks(&self, blocks: &Blocks, range: Range<usize>) -> u8 {
         let Ok(mut worker) = Worker::new(self, blocks.elements()) else { return NO_MEMORY };
+        let space = &self.space;
         let mut failure = 0;
         // SAFETY: the caller's; blocks are inside the space, and buffers hold one.
         unsafe {
             worker.rebase(&[]);
-            if self.plan.moves {
-                worker.slots[1] = worker.slots[0];
-            }
             for i in range {
-                let block = blocks.at(&self.space, i);
-                let n = block.size[0] * block.size[1];
+                let block = blocks.at(space, i);
+                let [rows, columns] = block.size;
+                if self.plan.moves {
+                    self.move_block(blocks, &block);
+                    continue;
+                }
                 for (k, arg) in self.args.iter().enumerate().filter(|(k, a)| !a.output && self.access[*k] == Access::Buffer) {
                     let from = arg.ptr.wrapping_offset(block.shifts[k]);
-                    blocks::read(worker.slots[arg.slot], from, blocks.strides(&self.space, k), arg.size, block.size);
+                    let step = (columns * arg.size) as isize;
+                    blocks::read(worker.slots[arg.slot], step, from, blocks.strides(space, k), arg.size, block.size);
                 }
-                if !self.plan.moves {
-                    failure |= worker.execute(n);
-                }
+                failure |= worker.execute(rows * columns);
                 for (k, arg) in self.args.iter().enumerate().filter(|(_, a)| a.output) {
                     let to = arg.ptr.wrapping_offset(block.shifts[k]);
-                    blocks::write(to, worker.slots[arg.slot], blocks.strides(&self.space, k), arg.size, block.size);
+                    blocks::write(to, worker.slots[arg.slot], blocks.strides(space, k), arg.size, block.size);
                 }
             }
         }
         failure
+    }
+
+    /// Moves a block of the one input to the one output, along the output's memory.
+    unsafe fn move_block(&self, blocks: &Blocks, block: &Block) {
+        let (out, from) = (&self.args[0], &self.args[1]);
+        let (to_strides, from_strides) = (blocks.strides(&self.space, 0), blocks.strides(&self.space, 1));
+        let to = out.ptr.wrapping_offset(block.shifts[0]);
+        let source = from.ptr.wrapping_offset(block.shifts[1]);
+        let [rows, columns] = block.size;
+        // SAFETY: the caller's.
+        unsafe {
+            if to_strides[1] == out.size as isize {
+                blocks::read(to, to_strides[0], source, from_strides, out.size, block.size);
+            } else if to_strides[0] == out.size as isize {
+                blocks::read(to, to_strides[1], source, [from_strides[1], from_strides[0]], out.size, [columns, rows]);
+            } else {
+                for i in 0..rows as isize {
+                    for j in 0..columns as isize {
+                        let (x, y) =
+                            (source.offset(i * from_strides[0] + j * from_strides[1]), to.offset(i * to_strides[0] + j * to_strides[1]));
+                        std::ptr::copy_nonoverlapping(x, y, out.size);
+                    }
+                }
+            }
+        }
     }
 
     unsafe fn run_range(&self, range: Range<usize>) -> u8 {

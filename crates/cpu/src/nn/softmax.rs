@@ -89,7 +89,11 @@ impl<R: Real> Kernel for LogSums<R> {
 unsafe fn along(outer: usize, n: usize, inner: usize, work: usize, f: impl Fn(Range<usize>, usize)) {
     let f = Shared(f);
     if inner == 1 {
-        parallel_for(outer, grain(n, work), &|range| (&f).0(range, 0));
+        parallel_for(outer, grain(n, work), &|range| {
+            // The whole of it, which may be shared, not the field.
+            let f = &f;
+            f.0(range, 0)
+        });
         return;
     }
     let blocks = inner.div_ceil(LANES);

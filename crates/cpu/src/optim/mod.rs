@@ -100,7 +100,10 @@ impl<R: Real> Kernel for Adam<'_, R> {
                     let most = load_some(largest.add(at), len, R::Sum::ZERO);
                     for i in 0..LANES {
                         // A NaN stays one.
-                        v[i] = if most[i] > v[i] || most[i] != most[i] { most[i] } else { v[i] };
+                        // NaN is unequal to itself.
+                        #[allow(clippy::eq_op)]
+                        let keeps = most[i] > v[i] || most[i] != most[i];
+                        v[i] = if keeps { most[i] } else { v[i] };
                     }
                     store_some(largest.add(at), len, &v);
                 }

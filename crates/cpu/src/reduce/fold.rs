@@ -125,6 +125,10 @@ unsafe fn lanes<M: Monoid>(values: *const M::T, n: usize) -> M::T {
         }
     }
     let mut width = LANES / 2;
+    // Lanes that nothing went into.
+    while width >= n && width > 0 {
+        width /= 2;
+    }
     while width > 0 {
         for i in 0..width {
             lanes[i] = M::combine(lanes[i], lanes[i + width]);
@@ -168,30 +172,34 @@ fn merge_extremum<E: Extremum>(a: &Partial, b: &Partial) -> Partial {
     if E::beats(y, x) || E::ties(x, y) && (b.second as i64) < a.second as i64 { *b } else { *a }
 }
 
+/// Columns from `at` on, in blocks of `N` as long as there are; gives the first column that is left.
 #[inline(always)]
-unsafe fn rows_monoid<M: Monoid>(out: &Columns, rows: &[*const u8], n: usize) {
-    let out = out.value.cast::<M::T>();
-    let mut at = 0;
+unsafe fn row_blocks<M: Monoid, const N: usize>(out: *mut M::T, rows: &[*const u8], mut at: usize, n: usize) -> usize {
     // SAFETY: rows and results hold `n` values, as the caller promises; a block of each row is read before the result's is written.
     unsafe {
-        while at + LANES <= n {
-            let mut lanes = rows[0].cast::<M::T>().add(at).cast::<[M::T; LANES]>().read_unaligned();
+        while at + N <= n {
+            let mut lanes = rows[0].cast::<M::T>().add(at).cast::<[M::T; N]>().read_unaligned();
             for row in &rows[1..] {
-                let block = row.cast::<M::T>().add(at).cast::<[M::T; LANES]>().read_unaligned();
-                for i in 0..LANES {
+                let block = row.cast::<M::T>().add(at).cast::<[M::T; N]>().read_unaligned();
+                for i in 0..N {
                     lanes[i] = M::combine(lanes[i], block[i]);
                 }
             }
-            out.add(at).cast::<[M::T; LANES]>().write_unaligned(lanes);
-            at += LANES;
+            out.add(at).cast::<[M::T; N]>().write_unaligned(lanes);
+            at += N;
         }
-        for i in at..n {
-            let mut x = *rows[0].cast::<M::T>().add(i);
-            for row in &rows[1..] {
-                x = M::combine(x, *row.cast::<M::T>().add(i));
-            }
-            *out.add(i) = x;
-        }
+    }
+    at
+}
+
+#[inline(always)]
+unsafe fn rows_monoid<M: Monoid>(out: &Columns, rows: &[*const u8], n: usize) {
+    let out = out.value.cast::<M::T>();
+    // SAFETY: the caller's.
+    unsafe {
+        let at = row_blocks::<M, LANES>(out, rows, 0, n);
+        let at = row_blocks::<M, 8>(out, rows, at, n);
+        row_blocks::<M, 1>(out, rows, at, n);
     }
 }
 

@@ -151,7 +151,6 @@ impl<'a> Outer<'a> {
     unsafe fn fold(&self, block: &Block, start: usize, tools: &mut Tools) -> u8 {
         let job = self.job;
         let end = (start + self.chunk).min(self.reduced.numel);
-        let numbers = self.reduced.strides.len() - 1;
         let mut cursor = Cursor::at(&self.reduced, start);
         let mut failure = 0;
         tools.cascade.clear();
@@ -166,14 +165,7 @@ impl<'a> Outer<'a> {
                 let size = job.accumulators.class.size();
                 (0..rows).for_each(|r| pointers[r] = worker.result(0).wrapping_add(r * block.columns * size));
             }
-            for r in 0..rows {
-                places[r] = cursor.offset(&self.reduced, numbers) as i64;
-                if let Some(k) = self.direct {
-                    let shift = block.shifts[k] + cursor.offset(&self.reduced, k);
-                    pointers[r] = job.call.inputs[k].ptr.wrapping_offset(shift).cast_const();
-                }
-                cursor.advance(&self.reduced, 1);
-            }
+            self.find_rows(block, first, rows, &mut cursor, &mut pointers, &mut places);
             // SAFETY: each row has the block's columns; the cascade has room for them.
             unsafe {
                 (job.folder.rows)(&tools.cascade.next(), &pointers[..rows], &places[..rows], block.columns);
@@ -181,6 +173,28 @@ impl<'a> Outer<'a> {
             }
         }
         failure
+    }
+
+    /// Numbers of the rows from `first` on, and their addresses where they are read in place.
+    fn find_rows(&self, block: &Block, first: usize, rows: usize, cursor: &mut Cursor, pointers: &mut [*const u8], places: &mut [i64]) {
+        let numbers = self.reduced.strides.len() - 1;
+        let source = self.direct.map(|k| (k, self.job.call.inputs[k].ptr.wrapping_offset(block.shifts[k])));
+        if self.reduced.sizes.len() == 1 {
+            // One dimension: numbers and addresses are a step apart.
+            let offset = |k: usize, r: usize| (first + r) as isize * self.reduced.inner_stride(k);
+            (0..rows).for_each(|r| places[r] = offset(numbers, r) as i64);
+            if let Some((k, base)) = source {
+                (0..rows).for_each(|r| pointers[r] = base.wrapping_offset(offset(k, r)).cast_const());
+            }
+            return;
+        }
+        for r in 0..rows {
+            places[r] = cursor.offset(&self.reduced, numbers) as i64;
+            if let Some((k, base)) = source {
+                pointers[r] = base.wrapping_offset(cursor.offset(&self.reduced, k)).cast_const();
+            }
+            cursor.advance(&self.reduced, 1);
+        }
     }
 
     /// Puts the chunks of blocks together.

@@ -139,7 +139,9 @@ impl<T: Real> Fold for LogSumExp<T> {
     #[inline(always)]
     fn push((most, sum): Self::Kept, x: T, _: i64) -> Self::Kept {
         let x = x.widen();
-        if x == -T::Sum::INFINITY || most == T::Sum::INFINITY && x == x {
+        #[allow(clippy::eq_op)] // NaN is unequal to itself.
+        let still = x == -T::Sum::INFINITY || most == T::Sum::INFINITY && x == x;
+        if still {
             (most, sum)
         } else if x > most {
             (x, sum * (most - x).exp() + T::Sum::ONE)

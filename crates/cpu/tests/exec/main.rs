@@ -3,5 +3,6 @@
 mod cast;
 mod common;
 mod layouts;
+mod matmul;
 mod reduce;
 mod steps;

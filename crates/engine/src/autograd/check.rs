@@ -31,7 +31,8 @@ pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>, inputs: &[Tensor]
             };
             for (at, &a) in analytic.iter().enumerate() {
                 let n = difference(&f, inputs, i, at, eps, o, &weights)?;
-                if !((a - n).abs() <= atol + rtol * n.abs()) {
+                let close = (a - n).abs() <= atol + rtol * n.abs();
+                if !close {
                     return Err(Error::runtime(format!(
                         "gradcheck: Jacobian mismatch for output {o} with respect to input {i} (shape {}), element {at}: numerical {n}, analytical {a}",
                         show(input.shape())

@@ -13,6 +13,7 @@ pub(crate) mod random;
 pub mod reduce;
 pub mod scan;
 pub mod schema;
+pub mod sort;
 pub mod table;
 pub mod view;
 

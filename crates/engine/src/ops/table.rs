@@ -471,6 +471,7 @@ static FAMILIES: &[&[&[Op]]] = &[
     super::view::FAMILIES,
     super::join::FAMILIES,
     super::index::FAMILIES,
+    super::sort::FAMILIES,
     super::matmul::FAMILIES,
     super::create::FAMILIES,
     super::random::FAMILIES,

@@ -191,14 +191,14 @@ pub fn bind_inplace(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<()> {
     let history = if needs_grad { Some(history_before(op, inputs)?) } else { None };
     write(op, inputs, target, &spec)?;
     target.bump_version();
-    let Some((original, edges, base_edge)) = history else { return Ok(()) };
+    let Some((originals, edges, base_edge)) = history else { return Ok(()) };
     let reads = op.reads();
     let mut tensors: SmallVec<[Saved; 3]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {
-        tensors.push(match (i, reads.input(i, &edges)) {
+        tensors.push(match (&originals[i], reads.input(i, &edges)) {
             (_, false) => Saved::None,
-            (0, true) => original.as_ref().map_or(Saved::None, Saved::input),
-            (_, true) => Saved::input(t),
+            (Some(original), true) => Saved::input(original),
+            (None, true) => Saved::input(t),
         });
     }
     tensors.push(if reads.output(0) { Saved::output(target, 0) } else { Saved::None });
@@ -219,23 +219,29 @@ fn bind_copy(target: &Tensor, source: &Tensor) -> Result<()> {
     Ok(())
 }
 
-type HistoryBefore = (Option<Tensor>, SmallVec<[Option<Edge>; 2]>, Option<Edge>);
+type HistoryBefore = (SmallVec<[Option<Tensor>; 2]>, SmallVec<[Option<Edge>; 2]>, Option<Edge>);
 
-/// What must be taken down before the target changes: its value where the derivative reads it, and the edges.
+/// What must be taken down before the target changes: the values of inputs in the target's memory where the derivative
+/// reads them (the target itself, `y` in `y[1:].mul_(y[:-1])`), and the edges.
 fn history_before(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<HistoryBefore> {
     let target = inputs[0];
     let edges: SmallVec<[Option<Edge>; 2]> = inputs.iter().map(|t| edge_of(t)).collect();
     let base_edge = target.base().and_then(|b| b.gradient_edge());
-    let original = if op.reads().input(0, &edges) {
-        let _guard = mode::no_grad();
-        let copy = target.copy()?;
-        // The saved value keeps the history that the target had, for derivatives of derivatives.
-        copy.set_history(edges[0].clone());
-        Some(copy)
-    } else {
-        None
-    };
-    Ok((original, edges, base_edge))
+    let reads = op.reads();
+    let _guard = mode::no_grad();
+    let mut originals = SmallVec::new();
+    for (i, t) in inputs.iter().enumerate() {
+        let overwritten = reads.input(i, &edges) && (i == 0 || overlap(t, target) != Overlap::None);
+        originals.push(if overwritten {
+            let copy = t.copy()?;
+            // The saved value keeps the history that the input had, for derivatives of derivatives.
+            copy.set_history(edges[i].clone());
+            Some(copy)
+        } else {
+            None
+        });
+    }
+    Ok((originals, edges, base_edge))
 }
 
 fn check_target(op: &str, target: &Tensor, spec: &OutSpec) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::level::Level;
 use super::loops::{BLOCK, Binary, Unary};
-use super::narrow::{Brain, E4M3, E5M2, Half, Narrow};
+use super::narrow::{Brain, E4M3, E5M2, Narrow};
 use crate::exec::step::{Class, StepFn};
 use flambeau_base::DType;
 use flambeau_ir::ScalarOp;
@@ -117,9 +117,12 @@ maps! {
     C64ToC32: C64 => C32, |x| Complex::new(x.re as f32, x.im as f32);
 }
 
-struct Widen<N>(PhantomData<N>);
-struct Round<N>(PhantomData<N>);
-struct Write<N>(PhantomData<N>);
+/// A narrow float to `float32`.
+pub struct Widen<N>(PhantomData<N>);
+/// `float32` to the nearest that a narrow float holds.
+pub struct Round<N>(PhantomData<N>);
+/// `float32` to a narrow float.
+pub struct Write<N>(PhantomData<N>);
 
 impl<N: Narrow> Unary for Widen<N> {
     type A = N::Bits;
@@ -175,7 +178,7 @@ pub fn load<L: Level>(dtype: DType) -> StepFn {
         DType::U16 => L::unary::<ReadU16>,
         DType::I16 => L::unary::<ReadI16>,
         DType::U32 => L::unary::<ReadU32>,
-        DType::F16 => L::unary::<Widen<Half>>,
+        DType::F16 => L::unary::<L::WidenHalf>,
         DType::BF16 => L::unary::<Widen<Brain>>,
         DType::F8E4M3 => L::unary::<Widen<E4M3>>,
         DType::F8E5M2 => L::unary::<Widen<E5M2>>,
@@ -189,7 +192,7 @@ pub fn store<L: Level>(dtype: DType) -> StepFn {
         DType::U8 | DType::I8 => L::unary::<Write8>,
         DType::U16 | DType::I16 => L::unary::<Write16>,
         DType::U32 => L::unary::<Write32>,
-        DType::F16 => L::unary::<Write<Half>>,
+        DType::F16 => L::unary::<L::WriteHalf>,
         DType::BF16 => L::unary::<Write<Brain>>,
         DType::F8E4M3 => L::unary::<Write<E4M3>>,
         DType::F8E5M2 => L::unary::<Write<E5M2>>,
@@ -217,7 +220,7 @@ pub fn round<L: Level>(dtype: DType) -> Option<StepFn> {
         DType::U16 => L::unary::<WrapU16>,
         DType::I16 => L::unary::<WrapI16>,
         DType::U32 => L::unary::<WrapU32>,
-        DType::F16 => L::unary::<Round<Half>>,
+        DType::F16 => L::unary::<L::RoundHalf>,
         DType::BF16 => L::unary::<Round<Brain>>,
         DType::F8E4M3 => L::unary::<Round<E4M3>>,
         DType::F8E5M2 => L::unary::<Round<E5M2>>,

@@ -2,6 +2,8 @@
 
 mod convert;
 mod float;
+#[cfg(target_arch = "x86_64")]
+mod half_x86;
 mod integer;
 mod level;
 mod loops;

@@ -281,7 +281,7 @@ impl Primitive for Place {
                     out[0] = Some(place("index_put", &self.address, IndexMode::Put, &grad, &zero, &indices)?);
                 }
                 if cx.needs(1) {
-                    out[1] = Some(pick("index", &self.address, &grad, &indices)?);
+                    out[1] = Some(self.of_put_values(cx, &grad, &indices)?);
                 }
             }
             IndexMode::Add => {
@@ -312,6 +312,19 @@ impl Primitive for Place {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+impl Place {
+    /// The gradient of values that were put. One number for all places counts each place once, however often it is named.
+    fn of_put_values(&self, cx: &Cx, grad: &Tensor, indices: &[Tensor]) -> Result<Tensor> {
+        let Some(info) = cx.input_info(1) else { return Ok(grad.clone()) };
+        if info.sizes.iter().any(|&n| n != 1) {
+            return pick("index", &self.address, grad, indices);
+        }
+        let one = Tensor::full(&[], 1, grad.dtype(), grad.device())?;
+        let touched = place("index_put", &self.address, IndexMode::Put, &grad.zeros_like()?, &one, indices)?;
+        grad.mul(&touched)?.sum()?.reshape_to(&info.sizes)
     }
 }
 

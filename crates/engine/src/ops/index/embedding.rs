@@ -93,10 +93,15 @@ fn looked_up(a: &Args) -> Result<Out> {
 /// Zeros with a one at each number, as a new last dimension of so many classes.
 pub fn one_hot(index: &Tensor, classes: Option<usize>) -> Result<Tensor> {
     if classes.is_none() && index.device().is_meta() {
-        return Err(Error::not_implemented("one_hot: the number of classes depends on values, which the meta device has not: give num_classes"));
+        return Err(Error::not_implemented(
+            "one_hot: the number of classes depends on values, which the meta device has not: give num_classes",
+        ));
     }
     if index.dtype() != DType::I64 {
-        return Err(Error::runtime(format!("one_hot: one_hot is only applicable to index tensor of type LongTensor (int64), got {}", index.dtype())));
+        return Err(Error::runtime(format!(
+            "one_hot: one_hot is only applicable to index tensor of type LongTensor (int64), got {}",
+            index.dtype()
+        )));
     }
     let values = if index.device().is_meta() { Vec::new() } else { index.to_vec::<i64>()? };
     if values.iter().any(|&v| v < 0) {
@@ -104,7 +109,9 @@ pub fn one_hot(index: &Tensor, classes: Option<usize>) -> Result<Tensor> {
     }
     let largest = values.iter().max().copied();
     let classes = match (classes, largest) {
-        (Some(0), _) if index.numel() == 0 => return Err(Error::runtime("one_hot: Can not infer total number of classes from empty tensor.")),
+        (Some(0), _) if index.numel() == 0 => {
+            return Err(Error::runtime("one_hot: Can not infer total number of classes from empty tensor."));
+        }
         (Some(n), Some(max)) if max >= n as i64 => {
             return Err(Error::runtime(format!("one_hot: Class values must be smaller than num_classes. Got {max} with num_classes={n}")));
         }
@@ -123,7 +130,8 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, least: usize) -> Result<Te
     if !x.dtype().is_integral() || x.dtype() == DType::Bool {
         return Err(Error::not_implemented(format!("bincount: \"bincount_cpu\" not implemented for {}", x.dtype())));
     }
-    let wrong = || Error::runtime(format!("bincount: bincount only supports 1-d non-negative integral inputs, got shape {}", show(x.shape())));
+    let wrong =
+        || Error::runtime(format!("bincount: bincount only supports 1-d non-negative integral inputs, got shape {}", show(x.shape())));
     if x.ndim() != 1 {
         return Err(wrong());
     }
@@ -136,7 +144,11 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, least: usize) -> Result<Te
     let weights = match weights {
         None => Tensor::full(&[], 1, DType::I64, x.device())?.expand_to(x.shape())?,
         Some(w) if w.shape() != x.shape() => {
-            return Err(Error::runtime(format!("bincount: weights should be 1-d and have the same length as input, got shapes {} and {}", show(w.shape()), show(x.shape()))));
+            return Err(Error::runtime(format!(
+                "bincount: weights should be 1-d and have the same length as input, got shapes {} and {}",
+                show(w.shape()),
+                show(x.shape())
+            )));
         }
         Some(w) if w.dtype() == DType::F32 => w.clone(),
         Some(w) => w.to_dtype(DType::F64)?,

@@ -9,6 +9,7 @@ mod rows;
 mod scatter;
 mod search;
 
+pub(crate) use address::place;
 pub use address::{Address, Pick, Place};
 pub use embedding::{Embedding, bincount, embedding, one_hot};
 pub use items::IndexItem;

@@ -93,8 +93,8 @@ impl Tensor {
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let d = wrap_dim("gather", dim, self.ndim())?;
         let index = indices("gather", index, true)?;
-        if index.numel() == 0 {
-            return Ok(Tensor::empty(index.shape(), self.dtype(), self.device())?);
+        if index.numel() == 0 && index.ndim() != self.ndim() {
+            return Tensor::empty(index.shape(), self.dtype(), self.device());
         }
         bind1(&Pick { name: "gather", address: Address::Along(d), distinct: false, wraps: false }, &[self, &index])
     }

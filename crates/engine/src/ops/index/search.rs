@@ -70,7 +70,8 @@ impl Primitive for SearchSorted {
 ///
 /// `rows` is a vector, or has the leading dimensions of `values`. `order`, where given, sorts the rows.
 pub fn searchsorted(rows: &Tensor, values: &Tensor, right: bool, int32: bool, order: Option<&Tensor>) -> Result<Tensor> {
-    let fits = rows.ndim() == 1 || (rows.ndim() == values.ndim() && rows.ndim() > 0 && rows.shape()[..rows.ndim() - 1] == values.shape()[..rows.ndim() - 1]);
+    let fits = rows.ndim() == 1
+        || (rows.ndim() == values.ndim() && rows.ndim() > 0 && rows.shape()[..rows.ndim() - 1] == values.shape()[..rows.ndim() - 1]);
     if !fits {
         return Err(Error::runtime(format!(
             "searchsorted: torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {} and input value tensor {}",
@@ -103,7 +104,12 @@ pub fn searchsorted(rows: &Tensor, values: &Tensor, right: bool, int32: bool, or
 fn as_tensor(o: Operand, like: &Tensor) -> Result<Tensor> {
     match o {
         Operand::Tensor(t) => Ok(t.clone()),
-        Operand::Scalar(s) => Tensor::full(&[], s, if s.is_integral() { like.dtype() } else { like.dtype().promote(s.dtype()).unwrap_or(like.dtype()) }, like.device()),
+        Operand::Scalar(s) => Tensor::full(
+            &[],
+            s,
+            if s.is_integral() { like.dtype() } else { like.dtype().promote(s.dtype()).unwrap_or(like.dtype()) },
+            like.device(),
+        ),
     }
 }
 
@@ -112,10 +118,16 @@ fn search(a: &Args) -> Result<Out> {
     let values = as_tensor(a.operand(1)?, rows)?;
     let right = match a.opt_str(4)?.as_deref() {
         None => a.bool(3)?,
-        Some("left") if a.bool(3)? => return Err(Error::runtime("searchsorted: torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")),
+        Some("left") if a.bool(3)? => {
+            return Err(Error::runtime(
+                "searchsorted: torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True",
+            ));
+        }
         Some("left") => false,
         Some("right") => true,
-        Some(other) => return Err(Error::runtime(format!("searchsorted: torch.searchsorted(): side can only be 'left' or 'right' but got {other}"))),
+        Some(other) => {
+            return Err(Error::runtime(format!("searchsorted: torch.searchsorted(): side can only be 'left' or 'right' but got {other}")));
+        }
     };
     Ok(searchsorted(rows, &values, right, a.bool(2)?, a.opt_tensor(5)?)?.into())
 }

@@ -119,7 +119,7 @@ impl Primitive for Stack {
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
         let first = inputs[0].shape();
-        for (i, t) in inputs.iter().enumerate().filter(|(_, t)| t.shape() != first) {
+        if let Some((i, t)) = inputs.iter().enumerate().find(|(_, t)| t.shape() != first) {
             return Err(Error::runtime(format!(
                 "stack: stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {i}",
                 show(first),

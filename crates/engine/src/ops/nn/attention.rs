@@ -346,7 +346,7 @@ fn four_dimensional(q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Option<[Tensor
         return Ok(None);
     }
     if n == 4 {
-        let fits = q.shape()[0] == k.shape()[0] && k.shape()[1] > 0 && q.shape()[1] % k.shape()[1] == 0;
+        let fits = q.shape()[0] == k.shape()[0] && k.shape()[1] > 0 && q.shape()[1].is_multiple_of(k.shape()[1]);
         return Ok(fits.then(|| [q.clone(), k.clone(), v.clone()]));
     }
     if lead(q) != lead(k) {

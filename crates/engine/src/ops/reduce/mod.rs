@@ -26,7 +26,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] = &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS, logsumexp::OPS, order::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] =
+    &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS, logsumexp::OPS, order::OPS];
 
 /// A reduction: what an element goes through, how elements combine, what the accumulators go through.
 pub struct ReduceSpec {
@@ -190,10 +191,7 @@ impl Primitive for Reduction {
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
-        let rule = self
-            .spec
-            .vjp
-            .ok_or_else(|| Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
+        let rule = self.spec.vjp.ok_or_else(|| Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
         Ok(smallvec![rule(&ReduceCx { cx, op: self }, grads)?])
     }
 

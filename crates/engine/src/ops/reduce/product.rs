@@ -29,7 +29,7 @@ fn gradient(cx: &ReduceCx, g: &Tensor) -> Result<Tensor> {
     let x = cx.cx.input(0)?;
     let dtype = cx.op.dtype.unwrap_or(x.dtype());
     let f = |all: &[Tensor]| Ok(vec![tree(&all[0].to_dtype(dtype)?, cx.op)?.reshape_to(g.shape())?]);
-    let found = vjp_of(&f, &[x.clone()], &[true], &[Some(g.clone())])?.remove(0);
+    let found = vjp_of(&f, std::slice::from_ref(&x), &[true], &[Some(g.clone())])?.remove(0);
     found.map_or_else(|| x.zeros_like(), Ok)
 }
 

@@ -7,8 +7,8 @@ use super::{Op, OutSpec, Outputs, Primitive, Reads};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
-pub use crate::backend::layers::ScanKind;
 use crate::backend::layers::Scan as Call;
+pub use crate::backend::layers::ScanKind;
 use crate::ops::join::cat;
 use flambeau_base::{DType, Layout, Result};
 use smallvec::{SmallVec, smallvec};
@@ -30,7 +30,7 @@ impl Scan {
     }
 
     /// The sum from each place to the end.
-    fn from_end(&self, kind: ScanKind, x: &Tensor) -> Result<Tensor> {
+    fn backwards(&self, kind: ScanKind, x: &Tensor) -> Result<Tensor> {
         let dim = [self.dim as i64];
         let turned = x.flip(&dim)?;
         crate::transform::bind1(&Scan { kind, dim: self.dim }, &[&turned])?.flip(&dim)
@@ -83,7 +83,7 @@ impl Primitive for Scan {
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None]) };
         let grad = match self.kind {
-            ScanKind::Sum => self.from_end(ScanKind::Sum, &g)?,
+            ScanKind::Sum => self.backwards(ScanKind::Sum, &g)?,
             ScanKind::Prod => {
                 let x = cx.input(0)?;
                 let f = |all: &[Tensor]| Ok(vec![by_doubling(&all[0], self.dim)?]);
@@ -125,7 +125,7 @@ impl Scan {
             let up = g.alias().gt(0)?;
             let logs = Tensor::where_(&up, &Tensor::where_(&up, g, 1.0)?.log()?, f64::NEG_INFINITY)?;
             let terms = logs.sub(y)?.masked_fill(&nothing, f64::NEG_INFINITY)?;
-            self.from_end(ScanKind::LogSumExp, &terms)?.add(x)?.exp()
+            self.backwards(ScanKind::LogSumExp, &terms)?.add(x)?.exp()
         };
         part(g)?.sub(&part(&g.neg()?)?)
     }

@@ -48,7 +48,7 @@ fn as_complex_layout(l: &Layout) -> Result<Layout> {
     let Some((&1, strides)) = l.strides().split_last() else {
         return Err(wrong("Tensor must have a last dimension with stride 1"));
     };
-    if l.offset() % 2 != 0 || strides.iter().any(|s| s % 2 != 0) {
+    if !l.offset().is_multiple_of(2) || strides.iter().any(|s| s % 2 != 0) {
         return Err(wrong("Tensor must have a stride divisible by 2 for all but last dimension, and an even offset"));
     }
     let strides: Strides = strides.iter().map(|s| s / 2).collect();
@@ -144,7 +144,7 @@ impl View for Retyped {
             return Layout::strided(Self::NAME, &sizes, &strides, l.offset() * k);
         }
         let k = to / from;
-        if sizes[last] % k != 0 || l.offset() % k != 0 || strides[..last].iter().any(|s| s % k as isize != 0) {
+        if sizes[last] % k != 0 || !l.offset().is_multiple_of(k) || strides[..last].iter().any(|s| s % k as isize != 0) {
             return Err(wrong(format!("self.size(-1), the storage offset and all strides but the last must be divisible by {k}")));
         }
         sizes[last] /= k;

@@ -96,7 +96,7 @@ pub fn infer_size(op: &str, sizes: &[i64], n: usize) -> Result<Dims> {
         Some(_) if known == 0 && n == 0 => Err(Error::runtime(format!(
             "{op}: cannot reshape tensor of {n} elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
         ))),
-        Some(i) if known != 0 && n % known == 0 => {
+        Some(i) if known != 0 && n.is_multiple_of(known) => {
             out[i] = n / known;
             Ok(out)
         }
