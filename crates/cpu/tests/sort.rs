@@ -6,7 +6,6 @@ use flambeau_engine::autograd::gradcheck;
 use flambeau_engine::base::{Complex32, DType, Device, ErrorKind};
 use flambeau_engine::ops::index::searchsorted;
 use flambeau_engine::ops::sort::{unique, unique_consecutive};
-use flambeau_engine::tensor::{PrintOptions, to_text};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
@@ -59,7 +58,7 @@ fn long_rows_are_sorted_by_digits() {
             assert_eq!(x.to_dtype(dtype).unwrap().sort(0, descending).unwrap().1.to_vec::<i64>().unwrap(), want, "{dtype}");
         }
     }
-    let wide: Vec<i64> = (0..n as i64).map(|i| (i * 7919 % 5003 - 2500) << 40 | i % 3).collect();
+    let wide: Vec<i64> = (0..n as i64).map(|i| ((i * 7919 % 5003 - 2500) << 40) | (i % 3)).collect();
     let mut want = wide.clone();
     want.sort_unstable();
     assert_eq!(Tensor::from_slice(&wide, &[n]).unwrap().sort(0, false).unwrap().0.to_vec::<i64>().unwrap(), want);
@@ -144,6 +143,4 @@ fn text_as_pytorch_prints_it() {
         "{text}"
     );
     assert!(text.contains("1.1900e+02],\n        ...,\n        [1.0800e+03"), "{text}");
-    let options = PrintOptions { precision: 2, sci_mode: Some(false), ..PrintOptions::default() };
-    assert_eq!(to_text(&f(&[1e-3, 1.0]), &options).unwrap(), "tensor([0.00, 1.00])");
 }
