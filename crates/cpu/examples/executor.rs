@@ -71,7 +71,7 @@ fn main() -> Result<()> {
         let out = Tensor::empty(&[n], DType::F32, Device::CPU)?;
         let f = [DType::F32; 2];
         bench.time(&format!("add f32 {n}"), 12 * n, || {
-            run(black_box(&program_once(&ADD, || program(&f, |k, v| k.add(v[0], v[1])))), &out, &[&a, &b])
+            run(black_box(program_once(&ADD, || program(&f, |k, v| k.add(v[0], v[1])))), &out, &[&a, &b])
         })?;
         for (name, op) in [("exp", Body::exp as fn(&mut Body, Val) -> Val), ("gelu", Body::gelu), ("tanh", Body::tanh), ("sin", Body::sin)]
         {

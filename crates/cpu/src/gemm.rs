@@ -162,34 +162,15 @@ impl<T: GemmElement> Gemm<T> {
     /// unsafe { gemm(&product) };
     /// assert_eq!(c, [19.0, 22.0, 43.0, 50.0]);
     /// ```
-    pub fn contiguous(
-        m: usize,
-        n: usize,
-        k: usize,
-        a: *const T,
-        b: *const T,
-        c: *mut T,
-    ) -> Gemm<T> {
+    pub fn contiguous(m: usize, n: usize, k: usize, a: *const T, b: *const T, c: *mut T) -> Gemm<T> {
         let (wide, deep) = (n as isize, k as isize);
         Gemm {
             m,
             n,
             k,
-            a: Matrix {
-                ptr: a,
-                row: deep,
-                column: 1,
-            },
-            b: Matrix {
-                ptr: b,
-                row: wide,
-                column: 1,
-            },
-            c: MatrixMut {
-                ptr: c,
-                row: wide,
-                column: 1,
-            },
+            a: Matrix { ptr: a, row: deep, column: 1 },
+            b: Matrix { ptr: b, row: wide, column: 1 },
+            c: MatrixMut { ptr: c, row: wide, column: 1 },
             alpha: T::ONE,
             accumulate: false,
             bias: Bias::None,

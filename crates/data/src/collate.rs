@@ -27,7 +27,10 @@ impl Collate for Vec<Tensor> {
     fn collate(samples: Vec<Vec<Tensor>>) -> Result<Vec<Tensor>> {
         let parts = samples.first().map_or(0, |s| s.len());
         if let Some(other) = samples.iter().find(|s| s.len() != parts) {
-            return Err(Error::runtime(format!("collate: each element in list of batch should be of equal size, got {parts} and {}", other.len())));
+            return Err(Error::runtime(format!(
+                "collate: each element in list of batch should be of equal size, got {parts} and {}",
+                other.len()
+            )));
         }
         (0..parts).map(|i| Tensor::collate(samples.iter().map(|s| s[i].clone()).collect())).collect()
     }

@@ -75,7 +75,8 @@ impl<D: Dataset> Dataset for Subset<D> {
     }
 
     fn get(&self, i: usize) -> Result<D::Item> {
-        let at = self.indices.get(i).ok_or_else(|| Error::index(format!("Subset: index {i} is out of range for {} samples", self.len())))?;
+        let at =
+            self.indices.get(i).ok_or_else(|| Error::index(format!("Subset: index {i} is out of range for {} samples", self.len())))?;
         self.data.get(*at)
     }
 }

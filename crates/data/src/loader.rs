@@ -42,7 +42,13 @@ impl<D: Dataset> DataLoader<D> {
     /// How many batches a pass has.
     pub fn len(&self) -> usize {
         let n = self.data.len();
-        if self.batch_size == 0 { 0 } else if self.drop_last { n / self.batch_size } else { n.div_ceil(self.batch_size) }
+        if self.batch_size == 0 {
+            0
+        } else if self.drop_last {
+            n / self.batch_size
+        } else {
+            n.div_ceil(self.batch_size)
+        }
     }
 
     /// Whether a pass has no batch.

@@ -232,11 +232,15 @@ fn main() -> Result<()> {
         optimizer.step()?;
         schedule.step(&mut optimizer);
         let loss = loss.item()?.to_f64() as f32;
-        let _ = writeln!(lines, "{step}\t{}\t{:08x}", loss as f64, loss.to_bits());
+        let _ = writeln!(lines, "{step}\t{:?}\t{:08x}", loss as f64, loss.to_bits());
         if step % 100 == 0 || step == o.steps {
             let seconds = begun.elapsed().as_secs_f64();
             let speed = (step * batch * block) as f64 / seconds;
-            eprintln!("step {step}/{}: loss {loss:.3}, {speed:.0} tokens/s, {:.0} s left", o.steps, seconds / step as f64 * (o.steps - step) as f64);
+            eprintln!(
+                "step {step}/{}: loss {loss:.3}, {speed:.0} tokens/s, {:.0} s left",
+                o.steps,
+                seconds / step as f64 * (o.steps - step) as f64
+            );
         }
     }
 

@@ -29,7 +29,10 @@ pub fn fans(t: &Tensor) -> Result<(usize, usize)> {
             let field: usize = rest.iter().product();
             Ok((inputs * field, out * field))
         }
-        shape => Err(Error::value(format!("init: Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, got {}", show(shape)))),
+        shape => Err(Error::value(format!(
+            "init: Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, got {}",
+            show(shape)
+        ))),
     }
 }
 

@@ -15,6 +15,6 @@ mod sequential;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use linear::Linear;
-pub use module::{clip_grad_norm, Buffer, LoadReport, Mode, Module, Parameter, Path, Slot, StateDict};
+pub use module::{Buffer, LoadReport, Mode, Module, Parameter, Path, Slot, StateDict, clip_grad_norm};
 pub use norm::LayerNorm;
 pub use sequential::{Activation, Layer, Sequential};

@@ -58,7 +58,12 @@ fn format_of(obj: &Bound<'_, PyAny>) -> Ret<Option<MemoryFormat>> {
     if obj.is_none() {
         return Ok(None);
     }
-    Ok(Some(obj.cast::<MemoryFormatObject>().map_err(|_| type_error(format!("memory_format must be a torch.memory_format, got {}", type_name(obj.as_ptr()))))?.get().0))
+    Ok(Some(
+        obj.cast::<MemoryFormatObject>()
+            .map_err(|_| type_error(format!("memory_format must be a torch.memory_format, got {}", type_name(obj.as_ptr()))))?
+            .get()
+            .0,
+    ))
 }
 
 /// `to(dtype)`, `to(device, dtype)`, `to(other)`, each with `non_blocking`, `copy` and `memory_format`.
@@ -66,7 +71,9 @@ pub fn to(c: &Call) -> Ret<Ptr> {
     let mut wanted = Wanted::default();
     let mut flags = 0;
     for (i, obj) in c.positional().enumerate() {
-        let wrong = || type_error(format!("to() received an invalid combination of arguments: argument {} is a {}", i + 1, type_name(obj.as_ptr())));
+        let wrong = || {
+            type_error(format!("to() received an invalid combination of arguments: argument {} is a {}", i + 1, type_name(obj.as_ptr())))
+        };
         // SAFETY: an argument, which the interpreter holds during the call.
         if let (0, Some(other)) = (i, unsafe { tensor_of(obj.as_ptr()) }) {
             (wanted.dtype, wanted.device) = (Some(other.dtype()), Some(other.device()));
@@ -90,7 +97,9 @@ pub fn to(c: &Call) -> Ret<Ptr> {
     for (name, obj) in c.named()? {
         match name.as_str() {
             "dtype" if obj.is_none() => {}
-            "dtype" => wanted.dtype = Some(dtype_of(c.py, obj.as_ptr()).ok_or_else(|| type_error("to(): argument 'dtype' must be torch.dtype"))?),
+            "dtype" => {
+                wanted.dtype = Some(dtype_of(c.py, obj.as_ptr()).ok_or_else(|| type_error("to(): argument 'dtype' must be torch.dtype"))?)
+            }
             "device" if obj.is_none() => {}
             "device" => wanted.device = device_of(&obj)?,
             "other" => {
@@ -158,7 +167,8 @@ pub fn type_(c: &Call) -> Ret<Ptr> {
         Some(d) if !d.is_none() => d,
         _ => return Ok(PyString::new(c.py, &legacy_name(c.tensor.dtype())).into_any().into_ptr()),
     };
-    let named = |name: &str| DType::ALL.into_iter().find(|&d| legacy_name(d).trim_start_matches("torch.") == name.trim_start_matches("torch."));
+    let named =
+        |name: &str| DType::ALL.into_iter().find(|&d| legacy_name(d).trim_start_matches("torch.") == name.trim_start_matches("torch."));
     let dtype = match (asked.cast::<PyString>(), asked.cast::<PyType>()) {
         (Ok(name), _) => named(name.to_str()?),
         (_, Ok(class)) => dtype_of(c.py, asked.as_ptr()).or(named(class.name()?.to_str()?)),

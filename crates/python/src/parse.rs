@@ -151,7 +151,10 @@ impl Form {
             defaults,
             max_positional: positional.len(),
             spread,
-            numbers: params.iter().map(|p| matches!(p.name, "value" | "p") || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_)))).collect(),
+            numbers: params
+                .iter()
+                .map(|p| matches!(p.name, "value" | "p") || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_))))
+                .collect(),
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()
                 && !params.iter().any(|p| p.written)
@@ -188,8 +191,7 @@ impl Form {
         if positional + spread_count + given.named() < self.required {
             return Ok(Err(Misfit::Missing(positional + spread_count)));
         }
-        let mut parsed =
-            Parsed { args: ManuallyDrop::new(Args { name: self.name, values: SmallVec::new() }), borrowed: 0, out: None };
+        let mut parsed = Parsed { args: ManuallyDrop::new(Args { name: self.name, values: SmallVec::new() }), borrowed: 0, out: None };
         if given.named() == 0 {
             return self.parse_positional(py, given, positional, spread_count, parsed);
         }

@@ -204,9 +204,10 @@ impl<'a> Sweep<'a> {
         i: &[isize],
         meet: impl Fn(*mut T, *mut T) + Copy,
     ) {
-        if let ([index], None) = (&self.indices[..], &part.places) {
+        if let [index] = &self.indices[..] {
+            let places = part.places.clone().unwrap_or(0..usize::MAX);
             // SAFETY: the caller's.
-            return unsafe { picked_by_one(*index, i[0], dim, n, tensor, values, meet, self.bad) };
+            return unsafe { picked_by_one(*index, i[0], dim, n, tensor, values, meet, places, self.bad) };
         }
         for j in 0..n as isize {
             // SAFETY: the caller's: a place that is there lies in the tensor.
@@ -219,7 +220,8 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The common case: one index tensor, all of whose places are this thread's.
+/// The common case: one index tensor.
+#[inline(always)]
 unsafe fn picked_by_one<T: Copy>(
     index: Index,
     first: isize,
@@ -228,16 +230,19 @@ unsafe fn picked_by_one<T: Copy>(
     tensor: *mut T,
     values: *mut T,
     meet: impl Fn(*mut T, *mut T),
+    places: Range<usize>,
     bad: &AtomicBool,
 ) {
     let at = index.ptr.wrapping_offset(first);
     let (ti, vi, ii) = (dim.tensor, dim.values, dim.indices[0]);
+    let (low, length) = (places.start, places.len());
     let mut wrong = false;
     for j in 0..n as isize {
         // SAFETY: the caller's: inside the index tensor and the values, and a place that is there lies in the tensor.
         unsafe {
             match index.resolve(*at.offset(j * ii)) {
-                Some(place) => meet(tensor.offset(place + j * ti), values.offset(j * vi)),
+                Some(place) if (place as usize).wrapping_sub(low) < length => meet(tensor.offset(place + j * ti), values.offset(j * vi)),
+                Some(_) => {}
                 None => wrong = true,
             }
         }

@@ -86,20 +86,62 @@ macro_rules! with_key {
     ($dtype:expr, $t:ident => $body:expr) => {{
         use flambeau_base::{F8E4M3, F8E5M2, bf16, f16};
         match $dtype {
-            DType::Bool | DType::U8 => { type $t = u8; $body }
-            DType::I8 => { type $t = i8; $body }
-            DType::I16 => { type $t = i16; $body }
-            DType::I32 => { type $t = i32; $body }
-            DType::I64 => { type $t = i64; $body }
-            DType::U16 => { type $t = u16; $body }
-            DType::U32 => { type $t = u32; $body }
-            DType::U64 => { type $t = u64; $body }
-            DType::F8E4M3 => { type $t = F8E4M3; $body }
-            DType::F8E5M2 => { type $t = F8E5M2; $body }
-            DType::F16 => { type $t = f16; $body }
-            DType::BF16 => { type $t = bf16; $body }
-            DType::F32 => { type $t = f32; $body }
-            DType::F64 => { type $t = f64; $body }
+            DType::Bool | DType::U8 => {
+                type $t = u8;
+                $body
+            }
+            DType::I8 => {
+                type $t = i8;
+                $body
+            }
+            DType::I16 => {
+                type $t = i16;
+                $body
+            }
+            DType::I32 => {
+                type $t = i32;
+                $body
+            }
+            DType::I64 => {
+                type $t = i64;
+                $body
+            }
+            DType::U16 => {
+                type $t = u16;
+                $body
+            }
+            DType::U32 => {
+                type $t = u32;
+                $body
+            }
+            DType::U64 => {
+                type $t = u64;
+                $body
+            }
+            DType::F8E4M3 => {
+                type $t = F8E4M3;
+                $body
+            }
+            DType::F8E5M2 => {
+                type $t = F8E5M2;
+                $body
+            }
+            DType::F16 => {
+                type $t = f16;
+                $body
+            }
+            DType::BF16 => {
+                type $t = bf16;
+                $body
+            }
+            DType::F32 => {
+                type $t = f32;
+                $body
+            }
+            DType::F64 => {
+                type $t = f64;
+                $body
+            }
             complex => Err(crate::sort::no_order(complex)),
         }
     }};

@@ -3,11 +3,8 @@
 use super::loops::{BLOCK, Unary};
 use std::arch::x86_64::*;
 
-/// To the nearest, ties to even, without exceptions.
-const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-
 macro_rules! conversions {
-    ($widen:ident $write:ident $round:ident, $lanes:literal, $load_half:ident $store_half:ident $half:ty, $load:ident $store:ident, $up:ident $down:ident) => {
+    ($widen:ident $write:ident $round:ident, $lanes:literal, $load_half:ident $store_half:ident $half:ty, $load:ident $store:ident, $up:ident $down:ident $nearest:expr) => {
         /// `float16` to `float32`.
         pub struct $widen;
         /// `float32` to `float16`.
@@ -34,7 +31,7 @@ macro_rules! conversions {
             fn block(a: &[f32; BLOCK], out: &mut [u16; BLOCK]) {
                 for i in (0..BLOCK).step_by($lanes) {
                     // SAFETY: as above.
-                    unsafe { $store_half(out.as_mut_ptr().add(i).cast::<$half>(), $down::<NEAREST>($load(a.as_ptr().add(i)))) }
+                    unsafe { $store_half(out.as_mut_ptr().add(i).cast::<$half>(), $down::<{ $nearest }>($load(a.as_ptr().add(i)))) }
                 }
             }
         }
@@ -46,15 +43,15 @@ macro_rules! conversions {
             fn block(a: &[f32; BLOCK], out: &mut [f32; BLOCK]) {
                 for i in (0..BLOCK).step_by($lanes) {
                     // SAFETY: as above.
-                    unsafe { $store(out.as_mut_ptr().add(i), $up($down::<NEAREST>($load(a.as_ptr().add(i))))) }
+                    unsafe { $store(out.as_mut_ptr().add(i), $up($down::<{ $nearest }>($load(a.as_ptr().add(i))))) }
                 }
             }
         }
     };
 }
 
-conversions! { Widen8 Write8 Round8, 8, _mm_loadu_si128 _mm_storeu_si128 __m128i, _mm256_loadu_ps _mm256_storeu_ps, _mm256_cvtph_ps _mm256_cvtps_ph }
-conversions! { Widen16 Write16 Round16, 16, _mm256_loadu_si256 _mm256_storeu_si256 __m256i, _mm512_loadu_ps _mm512_storeu_ps, _mm512_cvtph_ps _mm512_cvtps_ph }
+conversions! { Widen8 Write8 Round8, 8, _mm_loadu_si128 _mm_storeu_si128 __m128i, _mm256_loadu_ps _mm256_storeu_ps, _mm256_cvtph_ps _mm256_cvtps_ph _MM_FROUND_TO_NEAREST_INT }
+conversions! { Widen16 Write16 Round16, 16, _mm256_loadu_si256 _mm256_storeu_si256 __m256i, _mm512_loadu_ps _mm512_storeu_ps, _mm512_cvtph_ps _mm512_cvtps_ph _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }
 
 #[cfg(test)]
 mod tests {

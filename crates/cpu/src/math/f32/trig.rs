@@ -7,7 +7,7 @@ use super::{ROUND, SIGN, fma};
 use crate::math::{f64 as double, poly};
 
 /// Largest magnitude that [`sin`], [`cos`] and [`tan`] reduce themselves.
-pub const TRIG_LIMIT: f32 = 65536.0;
+pub const TRIG_LIMIT: f32 = 32768.0;
 
 /// Whether an argument needs [`sin_rare`], [`cos_rare`], [`tan_rare`].
 #[inline(always)]
@@ -73,10 +73,15 @@ pub fn cos(x: f32) -> f32 {
 pub fn tan(x: f32) -> f32 {
     let (r, r_lo, n) = reduce(x);
     let s = r * r;
-    let q = poly!(s; 0.333_333_22, 0.133_345_26, 0.053_754_788, 0.023_252_547, 0.004_926_713, 0.008_363_696);
+    let q = poly!(s; 0.333_333_34, 0.133_332_04, 0.053_999_037, 0.021_590_425, 0.010_057_551, 0.001_047_206_7,
+        0.003_918_542_5);
     // The derivative of tan is 1 + tan², here about 1 + r².
-    let t = r + fma(r * s, q, fma(r_lo, s, r_lo));
-    let y = if n & 1 == 0 { t } else { -1.0 / t };
+    let bend = fma(r * s, q, fma(r_lo, s, r_lo));
+    let t = r + bend;
+    let t_lo = bend - (t - r);
+    let w = 1.0 / t;
+    let w = fma(fma(-t, w, 1.0) - t_lo * w, w, w);
+    let y = if n & 1 == 0 { t } else { -w };
     f32::from_bits(y.to_bits() ^ (x.to_bits() & SIGN))
 }
 

@@ -93,7 +93,9 @@ fn looked_up(a: &Args) -> Result<Out> {
 /// Zeros with a one at each number, as a new last dimension of so many classes.
 pub fn one_hot(index: &Tensor, classes: Option<usize>) -> Result<Tensor> {
     if classes.is_none() && index.device().is_meta() {
-        return Err(Error::not_implemented("one_hot: the number of classes depends on values, which the meta device has not: give num_classes"));
+        return Err(Error::not_implemented(
+            "one_hot: the number of classes depends on values, which the meta device has not: give num_classes",
+        ));
     }
     if index.dtype() != DType::I64 {
         return Err(Error::runtime(format!(

@@ -2,9 +2,9 @@
 
 use super::{Address, Pick, Place};
 use crate::Tensor;
-use crate::ops::pointwise::{MASKED_FILL, Pointwise};
 use crate::backend::IndexMode;
 use crate::ops::Primitive;
+use crate::ops::pointwise::{MASKED_FILL, Pointwise};
 use crate::ops::table::{Args, Op, Out, function, place, primitive};
 use crate::transform::bind1;
 use flambeau_base::{DType, Error, Result, Scalar, broadcast, show, wrap_dim};

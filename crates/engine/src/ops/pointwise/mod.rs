@@ -21,8 +21,8 @@ mod trigonometric;
 pub(crate) use copy::fill_with;
 pub use copy::{copy_into, expandable};
 pub(crate) use power::power_of;
-pub(crate) use select::MASKED_FILL;
 pub use program::{FusedOp, Link, fuse};
+pub(crate) use select::MASKED_FILL;
 
 use super::{OutSpec, Outputs, Primitive, Reads};
 use crate::Tensor;

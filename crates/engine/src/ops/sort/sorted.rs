@@ -214,7 +214,10 @@ impl Tensor {
         let d = wrap_dim("topk", dim, self.ndim())?;
         let size = self.shape().get(d).copied().unwrap_or(1);
         if k < 0 || k as usize > size || (self.ndim() == 0 && k == 0) {
-            return Err(Error::runtime(format!("topk: selected index k out of range: k = {k} for dimension {d} of size {size} (shape {})", show(self.shape()))));
+            return Err(Error::runtime(format!(
+                "topk: selected index k out of range: k = {k} for dimension {d} of size {size} (shape {})",
+                show(self.shape())
+            )));
         }
         if self.dtype() == DType::Bool {
             return Err(Error::not_implemented("topk: topk does not support bool dtypes on CPU"));
@@ -228,7 +231,9 @@ impl Tensor {
         let d = wrap_dim("kthvalue", dim, self.ndim())?;
         let size = self.shape().get(d).copied().unwrap_or(1);
         if k < 1 || k as usize > size {
-            return Err(Error::runtime(format!("kthvalue: kthvalue(): selected number k out of range for dimension {d}: k = {k}, size {size}")));
+            return Err(Error::runtime(format!(
+                "kthvalue: kthvalue(): selected number k out of range for dimension {d}: k = {k}, size {size}"
+            )));
         }
         let order = Sorted { dim: d, descending: false };
         let (values, places) = pair(bind(&Selected { order, count: k as usize, last_only: true }, &[self])?)?;

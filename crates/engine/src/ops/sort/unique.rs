@@ -42,11 +42,16 @@ fn changes(sequence: &Tensor) -> Result<Vec<bool>> {
     sequence.narrow(0, 1, n - 1)?.ne(&sequence.narrow(0, 0, n - 1)?)?.to_vec::<bool>()
 }
 
-/// The distinct elements in ascending order. Each NaN counts for itself.
-pub fn unique(x: &Tensor) -> Result<Unique> {
+fn check_order(x: &Tensor) -> Result<()> {
     if x.dtype().is_complex() {
         return Err(Error::not_implemented(format!("unique: \"unique\" not implemented for {}, which has no order", x.dtype())));
     }
+    Ok(())
+}
+
+/// The distinct elements in ascending order. Each NaN counts for itself.
+pub fn unique(x: &Tensor) -> Result<Unique> {
+    check_order(x)?;
     let _guard = crate::autograd::no_grad();
     let n = x.numel();
     let (sorted, places) = x.reshape(&[-1])?.sort(0, false)?;
@@ -59,6 +64,7 @@ pub fn unique(x: &Tensor) -> Result<Unique> {
 
 /// Elements, or parts along a dimension, that differ from the one before.
 pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
+    check_order(x)?;
     let _guard = crate::autograd::no_grad();
     let Some(dim) = dim else {
         let flat = x.reshape(&[-1])?;
@@ -69,18 +75,19 @@ pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
         return Ok(Unique { values, inverse: vector(&members)?.reshape_to(x.shape())?, counts: vector(&counts)? });
     };
     let (d, parts) = parts(x, dim)?;
-    let starts = starts(parts.len(), |i| compare(&parts[i], &parts[i - 1]) != Some(Ordering::Equal));
+    let starts = starts(parts.len(), |i| differ(&parts[i], &parts[i - 1]));
     let (members, counts) = groups(&starts, parts.len());
     Ok(Unique { values: select_parts(x, d, &starts)?, inverse: vector(&members)?, counts: vector(&counts)? })
 }
 
 /// The distinct parts along a dimension, in lexicographic order.
 fn unique_parts(x: &Tensor, dim: i64) -> Result<Unique> {
+    check_order(x)?;
     let _guard = crate::autograd::no_grad();
     let (d, parts) = parts(x, dim)?;
     let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by(|&a, &b| compare(&parts[a], &parts[b]).unwrap_or(Ordering::Equal));
-    let starts = starts(parts.len(), |i| compare(&parts[order[i]], &parts[order[i - 1]]) != Some(Ordering::Equal));
+    order.sort_by(|&a, &b| compare(&parts[a], &parts[b]));
+    let starts = starts(parts.len(), |i| differ(&parts[order[i]], &parts[order[i - 1]]));
     let (members, counts) = groups(&starts, parts.len());
     let mut inverse = vec![0; parts.len()];
     for (at, &member) in order.iter().zip(&members) {
@@ -102,26 +109,38 @@ fn parts(x: &Tensor, dim: i64) -> Result<(i64, Vec<Vec<Scalar>>)> {
     }
     let d = wrap_dim("unique", dim, x.ndim())?;
     if x.numel() == 0 && (x.shape()[d] != 0 || x.shape().iter().filter(|&&n| n == 0).count() != 1) {
-        return Err(Error::runtime(format!("unique: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {})", show(x.shape()))));
+        return Err(Error::runtime(format!(
+            "unique: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {})",
+            show(x.shape())
+        )));
     }
     let parts = (0..x.shape()[d]).map(|i| x.select(d as i64, i as i64)?.to_scalars()).collect::<Result<_>>()?;
     Ok((d as i64, parts))
 }
 
-fn compare(a: &[Scalar], b: &[Scalar]) -> Option<Ordering> {
+/// Lexicographic order; NaN is the largest.
+fn compare(a: &[Scalar], b: &[Scalar]) -> Ordering {
     for (x, y) in a.iter().zip(b) {
         let order = match (x, y) {
             (Scalar::Int(x), Scalar::Int(y)) => x.cmp(y),
             (Scalar::UInt(x), Scalar::UInt(y)) => x.cmp(y),
             (Scalar::Int(_), Scalar::UInt(_)) => Ordering::Less,
             (Scalar::UInt(_), Scalar::Int(_)) => Ordering::Greater,
-            _ => x.to_f64().partial_cmp(&y.to_f64())?,
+            _ => {
+                let (x, y) = (x.to_f64(), y.to_f64());
+                x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
+            }
         };
         if order != Ordering::Equal {
-            return Some(order);
+            return order;
         }
     }
-    Some(Ordering::Equal)
+    Ordering::Equal
+}
+
+/// Whether parts differ; NaN differs from NaN.
+fn differ(a: &[Scalar], b: &[Scalar]) -> bool {
+    compare(a, b) != Ordering::Equal || a.iter().any(|v| v.to_f64().is_nan())
 }
 
 /// What is asked for, as PyTorch's function gives it: a tensor, or a tuple.

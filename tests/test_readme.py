@@ -1,0 +1,25 @@
+"""The Python examples in the documents a newcomer reads first run as they stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = [
+    pytest.param(code, id=f"{document}:{number}")
+    for document in ["README.md"]
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL), 1)
+]
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_example_runs(code, tmp_path):
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_readme_has_an_example():
+    assert EXAMPLES
