@@ -130,7 +130,11 @@ fn number(py: Python<'_>, data: &Bound<'_, PyAny>, out: &mut Gathered) -> Ret<()
         }
     }
     let too_big = |e: Raised| {
-        if e.0.is_instance_of::<PyOverflowError>(py) { value_error("Overflow when unpacking long long: a number has at most 64 bits") } else { e }
+        if e.0.is_instance_of::<PyOverflowError>(py) {
+            value_error("Overflow when unpacking long long: a number has at most 64 bits")
+        } else {
+            e
+        }
     };
     match plain_number(py, ptr).map_err(too_big)? {
         Some(s) => out.add(s, s.dtype()),
