@@ -50,6 +50,7 @@ def test_clamp_ends_that_the_dtype_does_not_hold():
     x = torch.tensor([0, 5, 200], dtype=torch.uint8)
     assert x.clamp(-1, 300).tolist() == [0, 5, 200]
     assert x.clamp_min(-1).tolist() == [0, 5, 200]
+    assert torch.nn.functional.hardtanh(x).tolist() == [0, 1, 1]
     assert torch.tensor([1, -100], dtype=torch.int8).clamp(-300, 300).tolist() == [1, -100]
     for ends in ((None, -1), (300, None)):
         with pytest.raises(RuntimeError, match="representable range"):
@@ -135,3 +136,37 @@ def test_reversed_arrays_are_copied():
 def test_normalize_zeros_of_half_precision():
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         assert torch.nn.functional.normalize(torch.zeros(2, 3, dtype=dtype)).abs().sum().item() == 0.0
+
+
+def test_addmm_does_not_grow():
+    for shape in ((1, 3, 4), (2, 3, 4), (5, 3, 4)):
+        with pytest.raises(RuntimeError, match="does not broadcast to the product's shape"):
+            torch.addmm(torch.zeros(shape), torch.ones(3, 5), torch.ones(5, 4))
+    with pytest.raises(RuntimeError, match="does not broadcast to the product's shape"):
+        torch.addmm(torch.zeros(3, 4), torch.ones(1, 5), torch.ones(5, 4))
+
+
+def test_inverting_floats_is_a_type_error():
+    assert (~torch.tensor([True, False])).tolist() == [False, True]
+    with pytest.raises(TypeError, match="invert"):
+        ~torch.ones(2)
+
+
+def test_tensors_one_by_one():
+    a, b = torch.tensor([1, 2]), torch.tensor([3, 4, 5])
+    assert torch.cartesian_prod(a, b).tolist() == [[x, y] for x in (1, 2) for y in (3, 4, 5)]
+    assert torch.block_diag(a, b).tolist() == [[1, 2, 0, 0, 0], [0, 0, 3, 4, 5]]
+
+
+def test_take_along_dim_counts_from_the_end():
+    x = torch.arange(6).view(2, 3)
+    assert torch.take_along_dim(x, torch.tensor([[-1], [0]]), 1).tolist() == [[2], [3]]
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+        torch.take_along_dim(x, torch.tensor([[-4]]), 1)
+
+
+def test_the_mean_of_nothing_is_nan():
+    for function in (torch.var_mean, torch.std_mean):
+        for result in function(torch.ones(2, 0), 1):
+            assert [math.isnan(r) for r in result.tolist()] == [True, True]
+        assert function(torch.tensor([1.0, 3.0]))[1].item() == 2.0

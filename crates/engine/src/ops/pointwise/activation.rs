@@ -197,7 +197,8 @@ pub(super) static OPS: &[Op] = &[
         .reference(|x| x[0].clamp(0.0, 6.0))
         .without_out(),
     choose("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", |a| {
-        Ok((&HARDTANH, smallvec![a.operand(0)?, super::select::low_end(a, 1)?, super::select::high_end(a, 2)?]))
+        let (low, high) = super::select::ends_of_its_dtype(a)?;
+        Ok((&HARDTANH, smallvec![a.operand(0)?, low, high]))
     })
     .doc("Values brought into the range from `min_val` to `max_val`.")
     .places(place::NN)

@@ -123,18 +123,24 @@ static HEAVISIDE: Spec = Spec::new("heaviside", Rule::Common, |k, x| {
 type Chosen<'a> = Result<(&'static Spec, SmallVec<[Operand<'a>; 3]>)>;
 
 /// The lower end of a clamp: an integer below all that the tensor's dtype holds stands for the least of these.
-pub(super) fn low_end<'a>(a: &'a Args, i: usize) -> Result<Operand<'a>> {
-    end_within(a, i, |n, low, _| n < low)
+fn low_end(a: &Args, i: usize) -> Result<Operand<'_>> {
+    end_within(a, a.operand(i)?, |n, low, _| n < low)
 }
 
 /// The upper end of a clamp: an integer above all that the tensor's dtype holds stands for the greatest of these.
-pub(super) fn high_end<'a>(a: &'a Args, i: usize) -> Result<Operand<'a>> {
-    end_within(a, i, |n, _, high| n > high)
+fn high_end(a: &Args, i: usize) -> Result<Operand<'_>> {
+    end_within(a, a.operand(i)?, |n, _, high| n > high)
+}
+
+/// The ends of `hardtanh`, which take the tensor's dtype.
+pub(super) fn ends_of_its_dtype(a: &Args) -> Result<(Operand<'_>, Operand<'_>)> {
+    let integral = a.tensor(0)?.dtype().is_integral();
+    let end = |i: usize| Ok::<_, Error>(if integral { Operand::Scalar(Scalar::Int(a.scalar(i)?.to_i64())) } else { a.operand(i)? });
+    Ok((end_within(a, end(1)?, |n, low, _| n < low)?, end_within(a, end(2)?, |n, _, high| n > high)?))
 }
 
 /// An end of a clamp, brought into the range of the tensor's dtype where it is `loose`; an error where nothing would fit.
-fn end_within<'a>(a: &'a Args, i: usize, loose: fn(i128, i128, i128) -> bool) -> Result<Operand<'a>> {
-    let end = a.operand(i)?;
+fn end_within<'a>(a: &Args, end: Operand<'a>, loose: fn(i128, i128, i128) -> bool) -> Result<Operand<'a>> {
     let Operand::Scalar(Scalar::Int(n)) = end else { return Ok(end) };
     let dtype = a.tensor(0)?.dtype();
     let Some((low, high)) = dtype.integer_range() else { return Ok(end) };

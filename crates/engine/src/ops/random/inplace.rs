@@ -120,10 +120,6 @@ pub(super) static OPS: &[Op] = &[
         .doc("Fills with ones with probability `p` (a number, or a tensor of one for each element), else zeros.")
         .places(METHOD)
         .without_out(),
-    function("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_)
-        .doc("Fills with ones with probability `p`, else zeros.")
-        .places(METHOD)
-        .without_out(),
     function("exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!)", exponential_)
         .doc("Fills with draws from the exponential distribution of rate `lambd`.")
         .places(METHOD)
