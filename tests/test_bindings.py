@@ -258,7 +258,7 @@ def test_tensor_of_bad_data():
         torch.tensor(["a"])
     with pytest.raises(RuntimeError, match="overflow"):
         torch.tensor([300], dtype=torch.uint8)
-    with pytest.raises(RuntimeError, match="Overflow"):
+    with pytest.raises(ValueError, match="Overflow"):
         torch.tensor(2**70)
     nested = []
     nested.append(nested)

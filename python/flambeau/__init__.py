@@ -11,7 +11,7 @@ from . import _C
 from ._C import *  # noqa: F403
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._tensor import Tensor
-from .functional import broadcast_shapes, broadcast_tensors, einsum, meshgrid, norm
+from .functional import block_diag, broadcast_shapes, broadcast_tensors, cartesian_prod, einsum, meshgrid, norm
 from .version import __version__
 
 _LAZY_MODULES = frozenset((

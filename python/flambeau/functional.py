@@ -2,7 +2,7 @@
 
 from . import _C
 
-__all__ = ["broadcast_shapes", "broadcast_tensors", "einsum", "meshgrid", "norm"]
+__all__ = ["block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "einsum", "meshgrid", "norm"]
 
 
 def _listed(tensors):
@@ -13,6 +13,16 @@ def _listed(tensors):
 def broadcast_tensors(*tensors):
     """``tensors`` as views of one shape, that to which all of them broadcast."""
     return _C.broadcast_tensors(list(_listed(tensors)))
+
+
+def block_diag(*tensors):
+    """``tensors`` along the diagonal of a larger matrix, zeros elsewhere; vectors count as rows."""
+    return _C.block_diag(list(_listed(tensors)))
+
+
+def cartesian_prod(*tensors):
+    """Every choice of one element from each vector, as rows."""
+    return _C.cartesian_prod(list(_listed(tensors)))
 
 
 def broadcast_shapes(*shapes):

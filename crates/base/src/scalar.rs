@@ -80,7 +80,8 @@ impl Scalar {
     pub fn checked_for(self, op: &str, dtype: DType) -> Result<Scalar> {
         if let (Some((low, high)), false) = (dtype.integer_range(), matches!(self, Scalar::Bool(_))) {
             let fits = match self {
-                Scalar::Int(i) => (i as i128) >= low && (i as i128) <= high,
+                // A negative number stands for its two's complement in an unsigned dtype.
+                Scalar::Int(i) => (i as i128) >= if low == 0 { -high } else { low } && (i as i128) <= high,
                 Scalar::UInt(u) => (u as i128) <= high,
                 Scalar::Float(x) => x.is_finite() && x >= low as f64 && x <= high as f64,
                 _ => true,

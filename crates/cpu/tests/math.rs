@@ -284,7 +284,14 @@ fn remainders_are_exact() {
             math::zip_rare(&[x], &[y], &mut quotient, m::floor_divide, m::division_is_rare, m::floor_divide_rare);
             let exact = x % y;
             assert!(same(fmod[0] as f64, exact as f64), "fmod({x}, {y}) = {}, exactly {exact}", fmod[0]);
-            let floored = if exact != 0.0 && (exact < 0.0) != (y < 0.0) { exact + y } else { exact };
+            // Zero takes the divisor's sign, as any other remainder.
+            let floored = if exact == 0.0 {
+                exact.copysign(y)
+            } else if (exact < 0.0) != (y < 0.0) {
+                exact + y
+            } else {
+                exact
+            };
             assert!(same(remainder[0] as f64, floored as f64), "remainder({x}, {y}) = {}", remainder[0]);
             // Beside an infinite divisor, floor((x - remainder) / y) as in Python: -1 // inf is -1.
             let quotient_exact = if y.is_infinite() && x.is_finite() {

@@ -58,7 +58,7 @@ fn long_rows_are_sorted_by_digits() {
             assert_eq!(x.to_dtype(dtype).unwrap().sort(0, descending).unwrap().1.to_vec::<i64>().unwrap(), want, "{dtype}");
         }
     }
-    let wide: Vec<i64> = (0..n as i64).map(|i| (i * 7919 % 5003 - 2500) << 40 | i % 3).collect();
+    let wide: Vec<i64> = (0..n as i64).map(|i| ((i * 7919 % 5003 - 2500) << 40) | (i % 3)).collect();
     let mut want = wide.clone();
     want.sort_unstable();
     assert_eq!(Tensor::from_slice(&wide, &[n]).unwrap().sort(0, false).unwrap().0.to_vec::<i64>().unwrap(), want);
@@ -78,7 +78,7 @@ fn other_dimensions_and_layouts() {
         assert_eq!(kth.to_vec::<f64>().unwrap(), x.sort(dim, false).unwrap().0.narrow(dim, 0, 1).unwrap().to_vec::<f64>().unwrap());
     }
     let x = x.requiring_grad().unwrap();
-    gradcheck(|t| Ok(vec![t[0].sort(1, true)?.0, t[0].topk(2, 2, true)?.0, t[0].kthvalue(2, 0, false)?.0]), &[x.clone()], 1e-6, 1e-6, 1e-6)
+    gradcheck(|t| Ok(vec![t[0].sort(1, true)?.0, t[0].topk(2, 2, true)?.0, t[0].kthvalue(2, 0, false)?.0]), std::slice::from_ref(&x), 1e-6, 1e-6, 1e-6)
         .unwrap();
     assert_eq!(x.topk(9, 0, true).unwrap_err().kind(), ErrorKind::Runtime);
 }

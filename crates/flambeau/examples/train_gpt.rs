@@ -232,7 +232,7 @@ fn main() -> Result<()> {
         optimizer.step()?;
         schedule.step(&mut optimizer);
         let loss = loss.item()?.to_f64() as f32;
-        let _ = writeln!(lines, "{step}\t{}\t{:08x}", loss as f64, loss.to_bits());
+        let _ = writeln!(lines, "{step}\t{:?}\t{:08x}", loss as f64, loss.to_bits());
         if step % 100 == 0 || step == o.steps {
             let seconds = begun.elapsed().as_secs_f64();
             let speed = (step * batch * block) as f64 / seconds;

@@ -104,7 +104,7 @@ pub fn plain_number(py: Python<'_>, obj: Ptr) -> Ret<Option<Scalar>> {
                 let u = ffi::PyLong_AsUnsignedLongLong(obj);
                 if u == u64::MAX && PyErr::occurred(py) {
                     clear_error(py);
-                    return Err(runtime_error("Overflow when unpacking long: the integer does not fit 64 bits"));
+                    return Err(Raised(pyo3::exceptions::PyOverflowError::new_err("int too big to convert: a number has at most 64 bits")));
                 }
                 return Ok(Some(Scalar::UInt(u)));
             }

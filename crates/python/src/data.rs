@@ -9,6 +9,7 @@ use flambeau_base::{DType, Device, Layout, Scalar, default_dtype};
 use flambeau_engine::Tensor;
 use flambeau_engine::tensor::Element;
 use flambeau_engine::with_element;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySequence, PyString, PyTuple};
@@ -128,10 +129,20 @@ fn number(py: Python<'_>, data: &Bound<'_, PyAny>, out: &mut Gathered) -> Ret<()
             return out.add(array.item()?, array.dtype());
         }
     }
-    match plain_number(py, ptr)? {
+    let too_big = |e: Raised| {
+        if e.0.is_instance_of::<PyOverflowError>(py) {
+            value_error("Overflow when unpacking long long: a number has at most 64 bits")
+        } else {
+            e
+        }
+    };
+    match plain_number(py, ptr).map_err(too_big)? {
         Some(s) => out.add(s, s.dtype()),
         None if data.hasattr("__float__").unwrap_or(false) => out.add(Scalar::Float(data.extract()?), default_dtype()),
-        None => Err(type_error(format!("new(): invalid data type '{}'", type_name(ptr)))),
+        None if data.is_instance_of::<PyString>() || data.is_instance_of::<PyBytes>() => {
+            Err(type_error(format!("new(): invalid data type '{}'", type_name(ptr))))
+        }
+        None => Err(runtime_error(format!("Could not infer dtype of {}: a tensor is made of numbers", type_name(ptr)))),
     }
 }
 

@@ -40,6 +40,9 @@ impl GradientHook {
         if new.shape() != grad.shape() {
             return Err(runtime_error(format!("hook has changed the size of value: from {:?} to {:?}", grad.shape(), new.shape())));
         }
+        if new.dtype() != grad.dtype() {
+            return Err(runtime_error(format!("hook has changed the type of value: from {} to {}", grad.dtype(), new.dtype())));
+        }
         Ok(Some(new.clone()))
     }
 }

@@ -121,6 +121,11 @@ pub fn from_numpy<'py>(py: Python<'py>, ndarray: &Bound<'py, PyAny>) -> PyResult
         }
         let dtype = dtype_of_array(ndarray)?;
         if let Some(why) = obstacle(ndarray, dtype)? {
+            // A reversed array has no tensor on its memory; its values are copied.
+            let reversed = ndarray.getattr("strides")?.extract::<Vec<isize>>()?.iter().any(|&s| s < 0);
+            if reversed && ndarray.getattr("dtype")?.getattr("isnative")?.extract::<bool>()? {
+                return wrap_bound(py, from_array(ndarray, true)?);
+            }
             return Err(value_error(why));
         }
         wrap_bound(py, on_memory(ndarray, dtype)?)

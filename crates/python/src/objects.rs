@@ -222,7 +222,7 @@ fn seed_of(seed: &Bound<'_, PyAny>) -> Ret<u64> {
     if let Ok(n) = index.extract::<i64>() {
         return Ok(n as u64);
     }
-    index.extract::<u64>().map_err(|_| runtime_error("Overflow when unpacking long: a seed has 64 bits"))
+    index.extract::<u64>().map_err(|_| value_error("Overflow when unpacking long long: a seed has 64 bits"))
 }
 
 /// Adds the types and their constants.

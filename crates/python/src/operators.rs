@@ -184,7 +184,23 @@ macro_rules! unary_slots {
         }
     )*};
 }
-unary_slots! { negative: "neg"; absolute: "abs"; invert: "bitwise_not"; }
+unary_slots! { negative: "neg"; absolute: "abs"; }
+
+unsafe extern "C" fn invert(a: Ptr) -> Ptr {
+    static OP: Named = Named::new("bitwise_not");
+    guard(|py| {
+        // SAFETY: the interpreter gives an object of this type.
+        if let Some(t) = unsafe { tensor_of(a) }
+            && !t.dtype().is_integral()
+        {
+            return Err(type_error(format!(
+                "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on {}",
+                t.dtype()
+            )));
+        }
+        OP.get()?.call(py, crate::op_function::given_of(&[a]))
+    })
+}
 
 unsafe extern "C" fn positive(a: Ptr) -> Ptr {
     // SAFETY: the operand.

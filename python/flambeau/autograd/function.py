@@ -57,10 +57,16 @@ class _Node(_C._FunctionNode, FunctionCtx):
     """One call of a Function: its context and its node. The engine calls ``_run_backward``."""
 
     _function = None
+    _places = None  # which outputs are tensors, and how many outputs there are, where some are not
 
     def _run_backward(self, grads):
         function = type(self)._function
         derivative = function.backward if function.backward is not Function.backward else function.vjp
+        if self._places is not None:
+            # Outputs that are no tensors have their argument too: None.
+            at, count = self._places
+            by_output = dict(zip(at, grads))
+            grads = [by_output.get(i) for i in range(count)]
         given = derivative(self, *grads)
         given = given if isinstance(given, (tuple, list)) else (given,)
         wanted = len(self.needs_input_grad)
@@ -157,6 +163,7 @@ class Function(metaclass=_Meta):
         ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
         if len(at) == len(outputs):
             return tuple(made)
+        ctx._places = (at, len(outputs))
         full = list(outputs)
         for i, tensor in zip(at, made):
             full[i] = tensor

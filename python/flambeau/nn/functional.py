@@ -218,7 +218,12 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is smaller."""
-    norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    norm = input.norm(p, dim, keepdim=True)
+    if norm.is_floating_point():
+        # Not to be rounded to zero: float16 has nothing between 0 and 6e-8.
+        info = _C.finfo(norm.dtype)
+        eps = max(eps, info.tiny * info.eps)
+    norm = norm.clamp_min(eps).expand_as(input)
     return input / norm if out is None else _C.div(input, norm, out=out)
 
 

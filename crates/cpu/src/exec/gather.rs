@@ -73,19 +73,37 @@ pub unsafe fn write_row(to: *mut u8, from: *const u8, stride: isize, size: usize
     }
 }
 
+/// Calls `f` on each row (or part of one) of operand `k` from a place on: bytes from the operand's first element,
+/// elements before it, number of elements.
+#[inline(always)]
+fn each_row(space: &Space, k: usize, from: &Cursor, n: usize, mut f: impl FnMut(isize, usize, usize)) {
+    let (mut cursor, mut done) = (from.clone(), 0);
+    let inner = space.inner();
+    while done < n {
+        let offset = cursor.offset(space, k);
+        let rows = cursor.rows(space).min((n - done) / inner);
+        if rows > 0 {
+            let step = space.strides[k][space.sizes.len() - 2];
+            (0..rows).for_each(|r| f(offset + r as isize * step, done + r * inner, inner));
+            cursor.skip_rows(space, rows);
+            done += rows * inner;
+        } else {
+            let run = cursor.left(space).min(n - done);
+            f(offset, done, run);
+            cursor.advance(space, run);
+            done += run;
+        }
+    }
+}
+
 /// Reads `n` elements of operand `k` from a place on, row after row.
 ///
 /// # Safety
 /// `base` is the operand's first element, all its elements are readable, and `to` is writable for `n` of `size` bytes.
 pub unsafe fn gather(to: *mut u8, base: *const u8, space: &Space, k: usize, from: &Cursor, size: usize, n: usize) {
-    let (mut cursor, mut done) = (from.clone(), 0);
-    while done < n {
-        let run = cursor.left(space).min(n - done);
-        // SAFETY: the cursor is inside the space.
-        unsafe { read_row(to.add(done * size), base.offset(cursor.offset(space, k)), space.inner_stride(k), size, run) };
-        cursor.advance(space, run);
-        done += run;
-    }
+    let stride = space.inner_stride(k);
+    // SAFETY: the rows are inside the space.
+    each_row(space, k, from, n, |offset, done, run| unsafe { read_row(to.add(done * size), base.offset(offset), stride, size, run) });
 }
 
 /// Writes `n` elements of operand `k` from a place on, row after row.
@@ -93,12 +111,7 @@ pub unsafe fn gather(to: *mut u8, base: *const u8, space: &Space, k: usize, from
 /// # Safety
 /// As for [`gather`], the other way.
 pub unsafe fn scatter(base: *mut u8, from: *const u8, space: &Space, k: usize, at: &Cursor, size: usize, n: usize) {
-    let (mut cursor, mut done) = (at.clone(), 0);
-    while done < n {
-        let run = cursor.left(space).min(n - done);
-        // SAFETY: the cursor is inside the space.
-        unsafe { write_row(base.offset(cursor.offset(space, k)), from.add(done * size), space.inner_stride(k), size, run) };
-        cursor.advance(space, run);
-        done += run;
-    }
+    let stride = space.inner_stride(k);
+    // SAFETY: the rows are inside the space.
+    each_row(space, k, at, n, |offset, done, run| unsafe { write_row(base.offset(offset), from.add(done * size), stride, size, run) });
 }

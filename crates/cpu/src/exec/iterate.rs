@@ -133,6 +133,19 @@ impl Cursor {
         space.inner() - self.index[self.index.len() - 1]
     }
 
+    /// How many whole rows, a step of the dimension before the last apart, come from here on; 0 within a row.
+    pub fn rows(&self, space: &Space) -> usize {
+        let last = self.index.len() - 1;
+        if self.index[last] != 0 || last == 0 { 0 } else { space.sizes[last - 1] - self.index[last - 1] }
+    }
+
+    /// Goes so many whole rows on, not past the end of the dimension before the last.
+    pub fn skip_rows(&mut self, space: &Space, rows: usize) {
+        let last = self.index.len() - 1;
+        self.index[last - 1] += rows - 1;
+        self.advance(space, space.inner());
+    }
+
     /// Goes `n` elements on, at most to the start of the next row.
     pub fn advance(&mut self, space: &Space, n: usize) {
         let mut d = self.index.len() - 1;

@@ -220,8 +220,16 @@ unsafe fn masked<R: Real>(call: &Attention, batch: usize, head: usize, row: usiz
                 }
             } else {
                 let added = place::<R>(mask, batch, head, row).wrapping_offset(keys.start as isize * step);
-                for i in 0..keys.len() {
-                    *scores.add(i) += (*added.offset(i as isize * step)).widen();
+                let mut at = 0;
+                while at < keys.len() {
+                    let len = LANES.min(keys.len() - at);
+                    let mut block = load_sums(scores.add(at), len);
+                    let more = load_apart(added.offset(at as isize * step), step, len);
+                    for i in 0..LANES {
+                        block[i] += more[i];
+                    }
+                    store_sums(scores.add(at), len, &block);
+                    at += LANES;
                 }
             }
         }
@@ -251,9 +259,7 @@ impl<R: Real> Kernel for Tile<'_, R> {
                 *self.sum.add(r) = (*self.sum.add(r)).fma(shrink, sum);
                 if shrink != R::Sum::ONE {
                     let values = self.values.add(r * wide);
-                    for i in 0..wide {
-                        *values.add(i) = *values.add(i) * shrink;
-                    }
+                    put_row::<R::Sum>(values, 1, wide, values, shrink);
                 }
             }
         }
@@ -270,6 +276,52 @@ unsafe fn max_of<A: Sum + Real<Sum = A>>(n: usize, x: *const A) -> A {
 unsafe fn exponentials<A: Sum + Real<Sum = A>>(n: usize, x: *mut A, base: A) -> A {
     // SAFETY: the caller's.
     unsafe { super::softmax::row_exp_sum::<A>(n, x, base, x) }
+}
+
+/// Stores a row of numbers times a factor.
+///
+/// # Safety
+/// `n` numbers are readable, and as many elements writable.
+#[inline(always)]
+unsafe fn put_row<R: Real>(to: *mut R, stride: isize, n: usize, from: *const R::Sum, factor: R::Sum) {
+    // SAFETY: the caller's.
+    unsafe {
+        if stride != 1 {
+            for i in 0..n {
+                *to.offset(i as isize * stride) = R::narrow(*from.add(i) * factor);
+            }
+            return;
+        }
+        let mut at = 0;
+        while at < n {
+            let len = LANES.min(n - at);
+            let mut block = load_sums(from.add(at), len);
+            for b in &mut block {
+                *b = *b * factor;
+            }
+            store_some(to.add(at), len, &block);
+            at += LANES;
+        }
+    }
+}
+
+/// Loads `len` elements that are `stride` apart.
+///
+/// # Safety
+/// They are readable, `len <= LANES`.
+#[inline(always)]
+unsafe fn load_apart<R: Real>(from: *const R, stride: isize, len: usize) -> [R::Sum; LANES] {
+    // SAFETY: the caller's.
+    unsafe {
+        if stride == 1 {
+            return load_some(from, len, R::Sum::ZERO);
+        }
+        let mut block = [R::Sum::ZERO; LANES];
+        for (i, b) in block.iter_mut().enumerate().take(len) {
+            *b = (*from.offset(i as isize * stride)).widen();
+        }
+        block
+    }
 }
 
 /// Divides the values by the sums and stores them.
@@ -294,11 +346,8 @@ impl<R: Real> Kernel for Finish<R> {
                 let masked = sum == R::Sum::ZERO;
                 *self.lse.add(r) = if masked { R::Sum::INFINITY } else { *self.most.add(r) + sum.ln() };
                 let factor = if masked { R::Sum::ZERO } else { R::Sum::ONE / sum };
-                let values = self.values.add(r * self.wide);
                 let out = self.out.offset(r as isize * self.strides[0]);
-                for i in 0..self.wide {
-                    *out.offset(i as isize * self.strides[1]) = R::narrow(*values.add(i) * factor);
-                }
+                put_row(out, self.strides[1], self.wide, self.values.add(r * self.wide), factor);
             }
         }
     }
@@ -458,12 +507,10 @@ impl<R: Real> Kernel for Delta<R> {
                 let mut sum = Chains::new();
                 let mut at = 0;
                 while at < self.wide {
-                    let (mut x, mut y) = ([R::Sum::ZERO; LANES], [R::Sum::ZERO; LANES]);
-                    for i in 0..LANES.min(self.wide - at) {
-                        x[i] = (*out.offset((at + i) as isize * self.out_strides[1])).widen();
-                        y[i] = (*grad.offset((at + i) as isize * self.grad_strides[1])).widen();
-                    }
-                    sum.add_product(&x, &y);
+                    let (len, from) = (LANES.min(self.wide - at), at as isize);
+                    let [so, sg] = [self.out_strides[1], self.grad_strides[1]];
+                    let x = load_apart(out.offset(from * so), so, len);
+                    sum.add_product(&x, &load_apart(grad.offset(from * sg), sg, len));
                     at += LANES;
                 }
                 *self.delta.add(r) = sum.total();
@@ -500,8 +547,8 @@ impl<R: Real> Kernel for GradTile<'_, R> {
                 let mut at = 0;
                 while at < n {
                     let len = LANES.min(n - at);
-                    let mut p: [R::Sum; LANES] = load_sums(scores.add(at), len);
-                    let mut g: [R::Sum; LANES] = load_sums(grads.add(at), len);
+                    let mut p = load_sums(scores.add(at), len);
+                    let mut g = load_sums(grads.add(at), len);
                     for i in 0..LANES {
                         p[i] = (p[i] - lse).exp();
                         g[i] = p[i] * (g[i] - delta) * scale;
@@ -513,18 +560,6 @@ impl<R: Real> Kernel for GradTile<'_, R> {
             }
         }
     }
-}
-
-#[inline(always)]
-unsafe fn load_sums<A: Sum + Real<Sum = A>>(at: *const A, len: usize) -> [A; LANES] {
-    // SAFETY: the caller's.
-    unsafe { load_some::<A>(at, len, A::ZERO) }
-}
-
-#[inline(always)]
-unsafe fn store_sums<A: Sum + Real<Sum = A>>(at: *mut A, len: usize, block: &[A; LANES]) {
-    // SAFETY: the caller's.
-    unsafe { store_some::<A>(at, len, block) }
 }
 
 /// Stores rows of a gradient.
@@ -550,13 +585,8 @@ impl<R: Real> Kernel for Put<R> {
     unsafe fn run(&self) {
         for r in 0..self.rows {
             let to = self.to.wrapping_offset(r as isize * self.strides[0]);
-            let from = self.values.wrapping_add(r * self.width);
             // SAFETY: inside the operands.
-            unsafe {
-                for i in 0..self.width {
-                    *to.offset(i as isize * self.strides[1]) = R::narrow(*from.add(i));
-                }
-            }
+            unsafe { put_row(to, self.strides[1], self.width, self.values.add(r * self.width), R::Sum::ONE) };
         }
     }
 }

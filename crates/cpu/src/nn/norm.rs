@@ -220,12 +220,12 @@ impl<R: Real> Kernel for Backward<'_, R> {
             unsafe {
                 let mean = if call.centred { *mean.add(row) } else { R::Sum::ZERO };
                 let row = Row::<R> { n, x: x.add(row * n), g: g.add(row * n), w, mean, rstd: *rstd.add(row) };
-                if !self.partial.is_null() {
-                    row.add_to(self.partial);
-                }
-                if !call.input_grad.is_null() {
-                    row.input_grad(call.input_grad.cast::<R>().add(row.g.offset_from(g) as usize), call.centred);
-                }
+                let out = if call.input_grad.is_null() {
+                    std::ptr::null_mut()
+                } else {
+                    call.input_grad.cast::<R>().add(row.g.offset_from(g) as usize)
+                };
+                row.gradients(self.partial, out, call.centred);
             }
         }
     }
@@ -255,64 +255,63 @@ impl<R: Real> Row<R> {
         }
     }
 
+    /// Adds what the row gives to the gradients of weight and bias.
     #[inline(always)]
-    unsafe fn add_to(&self, sums: *mut R::Sum) {
-        let mut at = 0;
-        while at < self.n {
-            let len = LANES.min(self.n - at);
-            // SAFETY: inside the row; there are twice `n` sums.
-            unsafe {
-                let (hat, grad) = self.block(at);
-                let (ws, bs) = (sums.add(at), sums.add(self.n + at));
-                if len == LANES {
-                    for i in 0..LANES {
-                        *ws.add(i) = grad[i].fma(hat[i], *ws.add(i));
-                        *bs.add(i) += grad[i];
-                    }
-                } else {
-                    for i in 0..len {
-                        *ws.add(i) = grad[i].fma(hat[i], *ws.add(i));
-                        *bs.add(i) += grad[i];
-                    }
-                }
-            }
-            at += LANES;
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn weighted(&self, at: usize) -> ([R::Sum; LANES], [R::Sum; LANES]) {
-        // SAFETY: inside the row; the weights are as long.
+    unsafe fn add_to(&self, sums: *mut R::Sum, at: usize, hat: &[R::Sum; LANES], grad: &[R::Sum; LANES]) {
+        let len = LANES.min(self.n - at);
+        // SAFETY: there are twice `n` sums.
         unsafe {
-            let (hat, mut grad) = self.block(at);
-            if !self.w.is_null() {
-                let w = load_some(self.w.add(at), LANES.min(self.n - at), R::Sum::ZERO);
-                for i in 0..LANES {
-                    grad[i] = grad[i] * w[i];
-                }
+            let (for_weight, for_bias) = (sums.add(at), sums.add(self.n + at));
+            let (mut w, mut b) = (load_sums(for_weight, len), load_sums(for_bias, len));
+            for i in 0..LANES {
+                w[i] = grad[i].fma(hat[i], w[i]);
+                b[i] += grad[i];
             }
-            (hat, grad)
+            store_sums(for_weight, len, &w);
+            store_sums(for_bias, len, &b);
         }
     }
 
+    /// Multiplies gradients from `at` on by the weights.
     #[inline(always)]
-    unsafe fn input_grad(&self, out: *mut R, centred: bool) {
+    unsafe fn weigh(&self, at: usize, grad: &mut [R::Sum; LANES]) {
+        if self.w.is_null() {
+            return;
+        }
+        // SAFETY: the weights are as long as the row.
+        let w = unsafe { load_some(self.w.add(at), LANES.min(self.n - at), R::Sum::ZERO) };
+        for i in 0..LANES {
+            grad[i] = grad[i] * w[i];
+        }
+    }
+
+    /// Adds to the sums of weight and bias and writes the row's own gradient, where they are wanted (not null).
+    #[inline(always)]
+    unsafe fn gradients(&self, sums: *mut R::Sum, out: *mut R, centred: bool) {
         let (mut along, mut total) = (Chains::new(), Chains::new());
         let mut at = 0;
         // SAFETY: inside the row.
         unsafe {
             while at < self.n {
-                let (hat, grad) = self.weighted(at);
+                let (hat, mut grad) = self.block(at);
+                if !sums.is_null() {
+                    self.add_to(sums, at, &hat, &grad);
+                }
+                self.weigh(at, &mut grad);
                 along.add_product(&hat, &grad);
                 total.add(&grad);
                 at += LANES;
+            }
+            if out.is_null() {
+                return;
             }
             let count = R::Sum::of(self.n as f64);
             let along = along.total() / count;
             let total = if centred { total.total() / count } else { R::Sum::ZERO };
             at = 0;
             while at < self.n {
-                let (hat, mut grad) = self.weighted(at);
+                let (hat, mut grad) = self.block(at);
+                self.weigh(at, &mut grad);
                 for i in 0..LANES {
                     grad[i] = ((grad[i] - total) - hat[i] * along) * self.rstd;
                 }
@@ -344,8 +343,10 @@ impl<R: Real> Kernel for Total<'_, R> {
             let mut sum = [R::Sum::ZERO; LANES];
             for part in 0..self.parts {
                 let from = part * 2 * self.n + self.offset + at;
-                for i in 0..len {
-                    sum[i] += self.partial[from + i];
+                // SAFETY: each part has twice `n` sums.
+                let more = unsafe { load_sums(self.partial.as_ptr().add(from), len) };
+                for i in 0..LANES {
+                    sum[i] += more[i];
                 }
             }
             // SAFETY: the result is `n` long.

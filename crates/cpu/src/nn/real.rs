@@ -284,6 +284,26 @@ pub unsafe fn store_some<R: Real>(at: *mut R, len: usize, block: &[R::Sum; LANES
     unsafe { if len == LANES { store(at, block) } else { store_part(at, len, block) } }
 }
 
+/// [`load_some`] of numbers that are summed up; those past `len` are 0.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn load_sums<A: Sum>(at: *const A, len: usize) -> [A; LANES] {
+    // SAFETY: the caller's.
+    unsafe { load_some::<A>(at, len, A::ZERO) }
+}
+
+/// [`store_some`] of numbers that are summed up.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn store_sums<A: Sum>(at: *mut A, len: usize, block: &[A; LANES]) {
+    // SAFETY: the caller's.
+    unsafe { store_some::<A>(at, len, block) }
+}
+
 /// Chains of sums over a row, in two levels.
 pub struct Chains<A> {
     now: [A; LANES],

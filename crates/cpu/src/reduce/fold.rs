@@ -48,6 +48,8 @@ impl Partial {
 
 /// Folds `n` values (at least one).
 pub type FoldFn = unsafe fn(*const u8, usize) -> Partial;
+/// Folds rows of `n` values (at least one), so many bytes apart, each into a column's result: places count from the row's start.
+pub type EachFn = unsafe fn(*const u8, isize, usize, usize, &Columns);
 /// Puts an earlier and a later partial result together.
 pub type MergeFn = fn(&Partial, &Partial) -> Partial;
 
@@ -76,6 +78,8 @@ pub struct Folder {
     pub merge_columns: MergeColumnsFn,
     /// A tile into a partial result; places count from its start.
     pub fold: FoldFn,
+    /// Many short tiles, each into a partial result.
+    pub each: EachFn,
     /// Two partial results into one.
     pub merge: MergeFn,
     /// What an empty reduction gives.
@@ -107,8 +111,15 @@ pub trait Extremum {
     }
 }
 
+/// Few values need fewer lanes for the same result.
 #[inline(always)]
 unsafe fn lanes<M: Monoid>(values: *const M::T, n: usize) -> M::T {
+    // SAFETY: the caller's.
+    unsafe { if n <= 16 { lanes_of::<M, 16>(values, n) } else { lanes_of::<M, LANES>(values, n) } }
+}
+
+#[inline(always)]
+unsafe fn lanes_of<M: Monoid, const LANES: usize>(values: *const M::T, n: usize) -> M::T {
     let mut lanes = [M::IDENTITY; LANES];
     let mut at = 0;
     // SAFETY: `n` values are readable, as the caller promises.
@@ -142,6 +153,28 @@ unsafe fn lanes<M: Monoid>(values: *const M::T, n: usize) -> M::T {
 unsafe fn fold_monoid<M: Monoid>(values: *const u8, n: usize) -> Partial {
     // SAFETY: the caller's.
     Partial::of(unsafe { lanes::<M>(values.cast(), n) })
+}
+
+/// Folds each of many rows: values of type `T`, and beside them what `second` makes of a partial result.
+#[inline(always)]
+unsafe fn fold_each<T: Copy, S: Copy>(
+    values: *const u8,
+    step: isize,
+    rows: usize,
+    out: &Columns,
+    fold: impl Fn(*const u8) -> Partial,
+    second: Option<impl Fn(&Partial) -> S>,
+) {
+    for i in 0..rows {
+        let partial = fold(values.wrapping_offset(i as isize * step));
+        // SAFETY: the columns have room for as many, as the caller promises.
+        unsafe {
+            out.value.cast::<T>().add(i).write(partial.get());
+            if let Some(second) = &second {
+                out.second.cast::<S>().add(i).write(second(&partial));
+            }
+        }
+    }
 }
 
 fn merge_monoid<M: Monoid>(a: &Partial, b: &Partial) -> Partial {
@@ -410,12 +443,16 @@ trait Level {
     unsafe fn extremum<E: Extremum>(values: *const u8, n: usize) -> Partial;
     unsafe fn moments_32(values: *const u8, n: usize) -> Partial;
     unsafe fn moments_64(values: *const u8, n: usize) -> Partial;
+    unsafe fn monoid_each<M: Monoid>(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns);
     unsafe fn monoid_rows<M: Monoid>(out: &Columns, rows: &[*const u8], _: &[i64], n: usize);
     unsafe fn monoid_columns<M: Monoid>(a: &Columns, b: &Columns, n: usize);
+    unsafe fn extremum_each<E: Extremum>(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns);
     unsafe fn extremum_rows<E: Extremum>(out: &Columns, rows: &[*const u8], numbers: &[i64], n: usize);
     unsafe fn extremum_columns<E: Extremum>(a: &Columns, b: &Columns, n: usize);
+    unsafe fn moments_32_each(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns);
     unsafe fn moments_32_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize);
     unsafe fn moments_32_columns(a: &Columns, b: &Columns, n: usize);
+    unsafe fn moments_64_each(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns);
     unsafe fn moments_64_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize);
     unsafe fn moments_64_columns(a: &Columns, b: &Columns, n: usize);
 }
@@ -442,12 +479,20 @@ macro_rules! levels {
                 unsafe { moments_f64(values, n) }
             }
             $(#[target_feature(enable = $feature)])?
+            unsafe fn monoid_each<M: Monoid>(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns) {
+                unsafe { fold_each::<M::T, u64>(values, step, rows, out, |v| fold_monoid::<M>(v, n), None::<fn(&Partial) -> u64>) }
+            }
+            $(#[target_feature(enable = $feature)])?
             unsafe fn monoid_rows<M: Monoid>(out: &Columns, rows: &[*const u8], _: &[i64], n: usize) {
                 unsafe { rows_monoid::<M>(out, rows, n) }
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn monoid_columns<M: Monoid>(a: &Columns, b: &Columns, n: usize) {
                 unsafe { rows_monoid::<M>(a, &[a.value.cast_const(), b.value.cast_const()], n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn extremum_each<E: Extremum>(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns) {
+                unsafe { fold_each::<E::T, u64>(values, step, rows, out, |v| fold_extremum::<E>(v, n), Some(|p: &Partial| p.second)) }
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn extremum_rows<E: Extremum>(out: &Columns, rows: &[*const u8], numbers: &[i64], n: usize) {
@@ -458,12 +503,20 @@ macro_rules! levels {
                 unsafe { merge_columns_extremum::<E>(a, b, n) }
             }
             $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_32_each(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns) {
+                unsafe { fold_each::<f32, u32>(values, step, rows, out, |v| moments_f32(v, n), Some(|p: &Partial| p.second as u32)) }
+            }
+            $(#[target_feature(enable = $feature)])?
             unsafe fn moments_32_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize) {
                 unsafe { rows_moments_f32(out, rows, n) }
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn moments_32_columns(a: &Columns, b: &Columns, n: usize) {
                 unsafe { merge_columns_f32(a, b, n) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn moments_64_each(values: *const u8, step: isize, rows: usize, n: usize, out: &Columns) {
+                unsafe { fold_each::<f64, u64>(values, step, rows, out, |v| moments_f64(v, n), Some(|p: &Partial| p.second)) }
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn moments_64_rows(out: &Columns, rows: &[*const u8], _: &[i64], n: usize) {
@@ -489,6 +542,7 @@ fn monoid<L: Level, M: Monoid>() -> Folder {
         rows: L::monoid_rows::<M>,
         merge_columns: L::monoid_columns::<M>,
         fold: L::monoid::<M>,
+        each: L::monoid_each::<M>,
         merge: merge_monoid::<M>,
         identity: Partial::of(M::IDENTITY),
     }
@@ -500,6 +554,7 @@ fn extremum<L: Level, E: Extremum>() -> Folder {
         rows: L::extremum_rows::<E>,
         merge_columns: L::extremum_columns::<E>,
         fold: L::extremum::<E>,
+        each: L::extremum_each::<E>,
         merge: merge_extremum::<E>,
         identity: Partial::of(0u64),
     }
@@ -547,6 +602,7 @@ fn folder_for<L: Level>(combine: Combine, class: Class) -> Option<Folder> {
             rows: L::moments_32_rows,
             merge_columns: L::moments_32_columns,
             fold: L::moments_32,
+            each: L::moments_32_each,
             merge: merge_moments_f32,
             identity: Partial::of(0.0f32),
         },
@@ -554,6 +610,7 @@ fn folder_for<L: Level>(combine: Combine, class: Class) -> Option<Folder> {
             rows: L::moments_64_rows,
             merge_columns: L::moments_64_columns,
             fold: L::moments_64,
+            each: L::moments_64_each,
             merge: merge_moments_f64,
             identity: Partial::of(0.0f64),
         },

@@ -60,7 +60,6 @@ impl<'a> Inner<'a> {
         let size = job.accumulators.class.size();
         let (Ok(mut worker), Ok(memory)) = (Worker::new(call, rows * each), Scratch::new(rows * 24)) else { return NO_MEMORY };
         let columns = Columns { value: memory.ptr(), second: memory.ptr().wrapping_add(rows * 16), count: each };
-        let wide_second = job.accumulators.second_size() == 8;
         let mut failure = 0;
         let mut first = range.start;
         let mut cursor = Cursor::at(&self.kept, first);
@@ -68,32 +67,46 @@ impl<'a> Inner<'a> {
         unsafe {
             worker.rebase(&[]);
             while first < range.end {
-                let n = rows.min(range.end - first);
-                if self.direct.is_none() {
+                let mut n = rows.min(range.end - first);
+                let (values, step) = if let Some(k) = self.direct {
+                    // Rows of one kept dimension are a step apart.
+                    n = n.min(cursor.left(&self.kept));
+                    (job.call.inputs[k].ptr.offset(cursor.offset(&self.kept, k)).cast_const(), self.kept.inner_stride(k))
+                } else {
                     failure |= worker.eval(first * each, n * each);
-                }
-                for i in 0..n {
-                    let row = match self.direct {
-                        Some(k) => job.call.inputs[k].ptr.offset(cursor.offset(&self.kept, k)).cast_const(),
-                        None => worker.result(0).add(i * each * size),
-                    };
-                    cursor.advance(&self.kept, 1);
-                    let mut partial = (job.folder.fold)(row, each);
-                    if job.accumulators.has_places() {
-                        partial.second = self.place(0, each, &partial, row);
-                    }
-                    std::ptr::copy_nonoverlapping(partial.value.as_ptr().cast::<u8>(), columns.value.add(i * size), size);
-                    if wide_second {
-                        columns.second.cast::<u64>().add(i).write(partial.second);
-                    } else {
-                        columns.second.cast::<u32>().add(i).write(partial.second as u32);
-                    }
+                    (worker.result(0), (each * size) as isize)
+                };
+                (job.folder.each)(values, step, n, each, &columns);
+                if job.accumulators.has_places() && !self.in_order() {
+                    self.number_places(values, step, n, &columns);
                 }
                 job.accumulators.put(job.places, first, 1, &columns, n);
+                if self.direct.is_some() {
+                    cursor.advance(&self.kept, n);
+                }
                 first += n;
             }
         }
         failure
+    }
+
+    /// Makes row-major numbers of the places in rows.
+    unsafe fn number_places(&self, values: *const u8, step: isize, rows: usize, columns: &Columns) {
+        let size = self.job.accumulators.class.size();
+        for i in 0..rows {
+            let mut best = self.job.folder.identity;
+            // SAFETY: the columns hold as many results; a row's values are readable.
+            unsafe {
+                std::ptr::copy_nonoverlapping(columns.value.add(i * size), best.value.as_mut_ptr().cast::<u8>(), size);
+                best.second = *columns.second.cast::<u64>().add(i);
+                *columns.second.cast::<u64>().add(i) = self.place(0, self.reduced.numel, &best, values.offset(i as isize * step));
+            }
+        }
+    }
+
+    /// Whether the reduced elements are walked in row-major order.
+    fn in_order(&self) -> bool {
+        self.reduced.is_linear(self.reduced.strides.len() - 1, 1)
     }
 
     /// The kept dimensions and after them the reduced ones.
@@ -179,7 +192,7 @@ impl<'a> Inner<'a> {
     unsafe fn place(&self, at: usize, n: usize, best: &Partial, values: *const u8) -> u64 {
         let space = &self.reduced;
         let numbers = space.strides.len() - 1;
-        if space.is_linear(numbers, 1) {
+        if self.in_order() {
             return at as u64 + best.second;
         }
         let size = self.job.accumulators.class.size();

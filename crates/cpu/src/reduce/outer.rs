@@ -181,10 +181,11 @@ impl<'a> Outer<'a> {
         let source = self.direct.map(|k| (k, self.job.call.inputs[k].ptr.wrapping_offset(block.shifts[k])));
         if self.reduced.sizes.len() == 1 {
             // One dimension: numbers and addresses are a step apart.
-            let offset = |k: usize, r: usize| (first + r) as isize * self.reduced.inner_stride(k);
-            (0..rows).for_each(|r| places[r] = offset(numbers, r) as i64);
+            let step = self.reduced.inner_stride(numbers);
+            (0..rows).for_each(|r| places[r] = ((first + r) as isize * step) as i64);
             if let Some((k, base)) = source {
-                (0..rows).for_each(|r| pointers[r] = base.wrapping_offset(offset(k, r)).cast_const());
+                let step = self.reduced.inner_stride(k);
+                (0..rows).for_each(|r| pointers[r] = base.wrapping_offset((first + r) as isize * step).cast_const());
             }
             return;
         }

@@ -75,5 +75,7 @@ pub fn floor_divide_rare(x: f32, y: f32) -> f32 {
 /// From the remainder of truncated division to that of floor division.
 #[inline(always)]
 fn floor_remainder(m: f32, y: f32) -> f32 {
-    if (m != 0.0) & ((m < 0.0) != (y < 0.0)) { m + y } else { m }
+    let r = if (m < 0.0) != (y < 0.0) { m + y } else { m };
+    // Zero takes the divisor's sign too.
+    if m == 0.0 { m.copysign(y) } else { r }
 }

@@ -207,7 +207,7 @@ fn take_along(a: &Args) -> Result<Out> {
         )));
     }
     let Some(dim) = a.opt_int(2)? else {
-        return Ok(x.reshape(&[-1])?.gather(0, &index.reshape(&[-1])?)?.into());
+        return Ok(x.reshape(&[-1])?.gather(0, &from_the_end(&index.reshape(&[-1])?, x.numel())?)?.into());
     };
     if x.ndim() != index.ndim() {
         return Err(Error::runtime(format!(
@@ -231,7 +231,13 @@ fn take_along(a: &Args) -> Result<Out> {
     if let (Some(i), Some(n)) = (of_index.get_mut(d), index.shape().get(d)) {
         *i = *n;
     }
+    let index = from_the_end(index, x.shape().get(d).copied().unwrap_or(1))?;
     Ok(x.expand_to(&of_x)?.gather(dim, &index.expand_to(&of_index)?)?.into())
+}
+
+/// Indices below zero as counted from the end.
+fn from_the_end(index: &Tensor, size: usize) -> Result<Tensor> {
+    Tensor::where_(&index.lt(0)?, &index.add(size as i64)?, index)
 }
 
 pub(super) static OPS: &[Op] = &[

@@ -109,7 +109,16 @@ fn weighted(a: &Args, product: Tensor) -> Result<Out> {
         return Ok(scaled.into());
     }
     let input = if is_one(beta) { input.clone() } else { input.mul(beta)? };
-    Ok(scaled.add(&input)?.into())
+    let sum = scaled.add(&input)?;
+    if sum.shape() != scaled.shape() {
+        return Err(Error::runtime(format!(
+            "{}: input of shape {} does not broadcast to the product's shape {}",
+            a.name,
+            show(input.shape()),
+            show(scaled.shape())
+        )));
+    }
+    Ok(sum.into())
 }
 
 fn is_one(s: Scalar) -> bool {

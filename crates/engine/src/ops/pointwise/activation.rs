@@ -3,7 +3,7 @@
 use super::{Operand, Rule, Spec, call, call_inplace, one};
 use crate::Tensor;
 use crate::ops::Reads;
-use crate::ops::table::{Op, place, pointwise};
+use crate::ops::table::{Op, choose, place, pointwise};
 use flambeau_base::{DType, Result};
 use flambeau_ir::{Body, Val};
 use smallvec::smallvec;
@@ -196,10 +196,13 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3)"])
         .reference(|x| x[0].clamp(0.0, 6.0))
         .without_out(),
-    pointwise("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", &HARDTANH)
-        .doc("Values brought into the range from `min_val` to `max_val`.")
-        .places(place::NN)
-        .samples(&["T(2,3)", "T(2,3), -0.5, 0.5"]),
+    choose("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", |a| {
+        let (low, high) = super::select::ends_of_its_dtype(a)?;
+        Ok((&HARDTANH, smallvec![a.operand(0)?, low, high]))
+    })
+    .doc("Values brought into the range from `min_val` to `max_val`.")
+    .places(place::NN)
+    .samples(&["T(2,3)", "T(2,3), -0.5, 0.5"]),
     pointwise("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", &LEAKY_RELU)
         .doc("`self` above zero, `negative_slope * self` below.")
         .places(place::NN)

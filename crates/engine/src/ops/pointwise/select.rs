@@ -4,7 +4,7 @@ use super::{Operand, Rule, Spec, call, call_inplace};
 use crate::Tensor;
 use crate::ops::Reads;
 use crate::ops::table::{Args, Op, Value, choose, place, pointwise};
-use flambeau_base::{DType, Error, Result};
+use flambeau_base::{DType, Error, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 static WHERE: Spec = Spec::new("where", Rule::Select, |k, x| k.select(x[0], x[1], x[2])).vjp(Reads::INPUT, |cx, g| {
@@ -122,12 +122,44 @@ static HEAVISIDE: Spec = Spec::new("heaviside", Rule::Common, |k, x| {
 
 type Chosen<'a> = Result<(&'static Spec, SmallVec<[Operand<'a>; 3]>)>;
 
+/// The lower end of a clamp: an integer below all that the tensor's dtype holds stands for the least of these.
+fn low_end(a: &Args, i: usize) -> Result<Operand<'_>> {
+    end_within(a, a.operand(i)?, |n, low, _| n < low)
+}
+
+/// The upper end of a clamp: an integer above all that the tensor's dtype holds stands for the greatest of these.
+fn high_end(a: &Args, i: usize) -> Result<Operand<'_>> {
+    end_within(a, a.operand(i)?, |n, _, high| n > high)
+}
+
+/// The ends of `hardtanh`, which take the tensor's dtype.
+pub(super) fn ends_of_its_dtype(a: &Args) -> Result<(Operand<'_>, Operand<'_>)> {
+    let integral = a.tensor(0)?.dtype().is_integral();
+    let end = |i: usize| Ok::<_, Error>(if integral { Operand::Scalar(Scalar::Int(a.scalar(i)?.to_i64())) } else { a.operand(i)? });
+    Ok((end_within(a, end(1)?, |n, low, _| n < low)?, end_within(a, end(2)?, |n, _, high| n > high)?))
+}
+
+/// An end of a clamp, brought into the range of the tensor's dtype where it is `loose`; an error where nothing would fit.
+fn end_within<'a>(a: &Args, end: Operand<'a>, loose: fn(i128, i128, i128) -> bool) -> Result<Operand<'a>> {
+    let Operand::Scalar(Scalar::Int(n)) = end else { return Ok(end) };
+    let dtype = a.tensor(0)?.dtype();
+    let Some((low, high)) = dtype.integer_range() else { return Ok(end) };
+    let n = n as i128;
+    if (low..=high).contains(&n) {
+        return Ok(end);
+    }
+    if !loose(n, low, high) {
+        return Err(Error::runtime(format!("clamp: the end {n} is outside the representable range of {dtype}, [{low}, {high}]")));
+    }
+    Ok(Operand::Scalar(Scalar::Int(n.clamp(low, high) as i64)))
+}
+
 fn clamp(a: &Args) -> Chosen<'_> {
     let given = |i: usize| !matches!(a.values[i], Value::None);
     Ok(match (given(1), given(2)) {
-        (true, true) => (&CLAMP, smallvec![a.operand(0)?, a.operand(1)?, a.operand(2)?]),
-        (true, false) => (&CLAMP_MIN, smallvec![a.operand(0)?, a.operand(1)?]),
-        (false, true) => (&CLAMP_MAX, smallvec![a.operand(0)?, a.operand(2)?]),
+        (true, true) => (&CLAMP, smallvec![a.operand(0)?, low_end(a, 1)?, high_end(a, 2)?]),
+        (true, false) => (&CLAMP_MIN, smallvec![a.operand(0)?, low_end(a, 1)?]),
+        (false, true) => (&CLAMP_MAX, smallvec![a.operand(0)?, high_end(a, 2)?]),
         _ => return Err(Error::runtime("clamp: At least one of 'min' or 'max' must not be None")),
     })
 }
@@ -210,10 +242,10 @@ pub(super) static OPS: &[Op] = &[
     choose("clip(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp)
         .doc("Alias of `clamp`.")
         .samples(&["T(2,3), -0.5, 0.5"]),
-    pointwise("clamp_min(Tensor self, Tensor min) -> Tensor", &CLAMP_MIN)
+    choose("clamp_min(Tensor self, Tensor min) -> Tensor", |a| Ok((&CLAMP_MIN, smallvec![a.operand(0)?, low_end(a, 1)?])))
         .doc("Values raised to at least `min`.")
         .samples(&["T(2,3), 0.25", "T(2,3), T(3)"]),
-    pointwise("clamp_max(Tensor self, Tensor max) -> Tensor", &CLAMP_MAX)
+    choose("clamp_max(Tensor self, Tensor max) -> Tensor", |a| Ok((&CLAMP_MAX, smallvec![a.operand(0)?, high_end(a, 1)?])))
         .doc("Values lowered to at most `max`.")
         .samples(&["T(2,3), 0.25", "T(2,3), T(3)"]),
     choose("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", numbers)

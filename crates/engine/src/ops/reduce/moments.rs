@@ -17,6 +17,12 @@ fn variance(k: &mut Body, acc: &[Val]) -> Val {
     k.div(acc[1], left)
 }
 
+/// The mean; that of nothing is NaN, which 0 / 0 gives.
+fn mean(k: &mut Body, acc: &[Val]) -> Val {
+    let one = k.div(acc[2], acc[2]);
+    k.mul(acc[0], one)
+}
+
 macro_rules! moments {
     ($($id:ident $name:literal $finish:expr, $results:expr, $reads:expr, $vjp:expr;)*) => {$(
         static $id: ReduceSpec = ReduceSpec {
@@ -37,11 +43,11 @@ moments! {
     STD "std" |k, acc| { let v = variance(k, acc); smallvec![k.sqrt(v)] }, |d| smallvec![d], Reads::both(1, 1), |cx, grads| {
         grads[0].take().map(|g| of_variance(cx, &of_root(cx, &g)?)).transpose()
     };
-    VAR_MEAN "var_mean" |k, acc| smallvec![variance(k, acc), acc[0]], |d| smallvec![d, d], Reads::INPUT, |cx, grads| {
+    VAR_MEAN "var_mean" |k, acc| smallvec![variance(k, acc), mean(k, acc)], |d| smallvec![d, d], Reads::INPUT, |cx, grads| {
         let first = grads[0].take().map(|g| of_variance(cx, &g)).transpose()?;
         both(first, grads[1].take().map(|g| of_mean(cx, &g)).transpose()?)
     };
-    STD_MEAN "std_mean" |k, acc| { let v = variance(k, acc); smallvec![k.sqrt(v), acc[0]] }, |d| smallvec![d, d], Reads::both(1, 1), |cx, grads| {
+    STD_MEAN "std_mean" |k, acc| { let v = variance(k, acc); smallvec![k.sqrt(v), mean(k, acc)] }, |d| smallvec![d, d], Reads::both(1, 1), |cx, grads| {
         let first = grads[0].take().map(|g| of_variance(cx, &of_root(cx, &g)?)).transpose()?;
         both(first, grads[1].take().map(|g| of_mean(cx, &g)).transpose()?)
     };
