@@ -78,8 +78,14 @@ fn other_dimensions_and_layouts() {
         assert_eq!(kth.to_vec::<f64>().unwrap(), x.sort(dim, false).unwrap().0.narrow(dim, 0, 1).unwrap().to_vec::<f64>().unwrap());
     }
     let x = x.requiring_grad().unwrap();
-    gradcheck(|t| Ok(vec![t[0].sort(1, true)?.0, t[0].topk(2, 2, true)?.0, t[0].kthvalue(2, 0, false)?.0]), std::slice::from_ref(&x), 1e-6, 1e-6, 1e-6)
-        .unwrap();
+    gradcheck(
+        |t| Ok(vec![t[0].sort(1, true)?.0, t[0].topk(2, 2, true)?.0, t[0].kthvalue(2, 0, false)?.0]),
+        std::slice::from_ref(&x),
+        1e-6,
+        1e-6,
+        1e-6,
+    )
+    .unwrap();
     assert_eq!(x.topk(9, 0, true).unwrap_err().kind(), ErrorKind::Runtime);
 }
 

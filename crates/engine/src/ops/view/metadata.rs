@@ -5,8 +5,8 @@
 
 use super::{AsStrided, Squeeze, T, Transpose, Unsqueeze, View, Viewed};
 use crate::Tensor;
-use crate::autograd::{Edge, is_grad_enabled};
 use crate::autograd::meta::ViewStep;
+use crate::autograd::{Edge, is_grad_enabled};
 use crate::ops::Primitive;
 use crate::ops::table::{Args, Op, Out, place, view_row};
 use flambeau_base::{Error, Layout, MemoryFormat, Result, Strides, wrap_dim};
