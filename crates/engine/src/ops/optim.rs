@@ -121,7 +121,8 @@ fn gradient(grad: &Tensor, layout: &Layout) -> Result<Tensor> {
 /// One step of Adam (or AdamW) for all parameters, in place, without recording.
 ///
 /// `means`, `squares` (and with `amsgrad` `largest`) are the running means kept for each parameter; `steps` hold a number each, how
-/// many steps were made, and are counted up. Roundings are those of the same step written in tensor operations. Source: Kingma and
+/// many steps were made, and are counted up. Roundings follow PyTorch's own steps,
+/// which fuse some multiplications and additions that the same step in tensor operations rounds apart. Source: Kingma and
 /// Ba, 2014; Loshchilov and Hutter, 2017; Reddi and others, 2018.
 ///
 /// `ValueError` where the lists differ in length, `RuntimeError` where shapes, dtypes or devices do.
@@ -193,8 +194,8 @@ pub fn adam_step(
 
 /// One step of gradient descent for all parameters, in place, without recording.
 ///
-/// With momentum, `buffers` holds a buffer for each parameter, or `None` before its first step, which makes it. Roundings are those
-/// of the same step written in tensor operations. Source: Sutskever and others, 2013.
+/// With momentum, `buffers` holds a buffer for each parameter, or `None` before its first step, which makes it. Roundings follow
+/// PyTorch's own step.
 ///
 /// `ValueError` where the lists differ in length, `RuntimeError` where shapes, dtypes or devices do.
 pub fn sgd_step(params: &[&Tensor], grads: &[&Tensor], buffers: &mut [Option<Tensor>], options: &Sgd) -> Result<()> {
