@@ -195,7 +195,7 @@ pub fn adam_step(
 /// One step of gradient descent for all parameters, in place, without recording.
 ///
 /// With momentum, `buffers` holds a buffer for each parameter, or `None` before its first step, which makes it. Roundings follow
-/// PyTorch's own step.
+/// PyTorch's own step. Source: Sutskever and others, 2013.
 ///
 /// `ValueError` where the lists differ in length, `RuntimeError` where shapes, dtypes or devices do.
 pub fn sgd_step(params: &[&Tensor], grads: &[&Tensor], buffers: &mut [Option<Tensor>], options: &Sgd) -> Result<()> {
