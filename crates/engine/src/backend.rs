@@ -10,8 +10,9 @@
 
 use flambeau_base::{DType, Device, DeviceKind, Error, Result, Scalar};
 use flambeau_ir::Program;
+use smallvec::SmallVec;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub mod layers;
 
@@ -26,6 +27,21 @@ pub struct Operand<'a> {
     pub dtype: DType,
     /// Steps of the call's dimensions, in elements.
     pub strides: &'a [isize],
+}
+
+/// A program over dense tensors of `n` elements each: one of a list that is run at once.
+#[derive(Clone, Debug)]
+pub struct Foreach {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its numbers.
+    pub numbers: SmallVec<[Scalar; 12]>,
+    /// How many elements.
+    pub n: usize,
+    /// The first elements of its outputs.
+    pub outputs: SmallVec<[*mut u8; 4]>,
+    /// The first elements of its inputs.
+    pub inputs: SmallVec<[*const u8; 6]>,
 }
 
 /// How the elements of a reduction are put together.
@@ -224,6 +240,15 @@ pub trait Backend: Send + Sync + 'static {
         inputs: &[Operand],
     ) -> Result<()>;
 
+    /// Runs programs over lists of dense tensors, all at once: each as [`Backend::pointwise`] does.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract]. An output lies where an input of the same call lies, or apart from all.
+    unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
+        let dtype = calls.first().and_then(|call| call.program.inputs.first().copied()).unwrap_or(DType::F32);
+        Err(lacking("foreach", dtype, self.kind()))
+    }
+
     /// Runs a reduction.
     ///
     /// # Safety
@@ -300,22 +325,6 @@ pub trait Backend: Send + Sync + 'static {
     /// See NOTE [kernel contract].
     unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
         Err(lacking("scaled_dot_product_attention_backward", call.forward.dtype, self.kind()))
-    }
-
-    /// A step of Adam.
-    ///
-    /// # Safety
-    /// See NOTE [kernel contract].
-    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
-        Err(lacking("adam", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
-    }
-
-    /// A step of gradient descent.
-    ///
-    /// # Safety
-    /// See NOTE [kernel contract].
-    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
-        Err(lacking("sgd", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
     }
 
     /// A scan along a dimension.
