@@ -141,7 +141,7 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
 /// As for [`unary`], for all arguments.
 #[inline(always)]
 pub unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
-    let (out, [a, b, c]) = (out.cast::<F::A>(), args.map(|arg| arg.cast::<F::A>()));
+    let (out, a, b, c) = (out.cast::<F::A>(), args[0].cast::<F::A>(), args[1].cast::<F::A>(), args[2].cast::<F::A>());
     let mut at = 0;
     // SAFETY: as in `unary`.
     unsafe {
@@ -149,7 +149,9 @@ pub unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
             one_block_at_a_time();
             // Fresh in each round, so that it lives in registers.
             let mut block = [std::mem::zeroed::<F::A>(); BLOCK];
-            let [x, y, z] = [a, b, c].map(|from| from.add(at).cast::<[F::A; BLOCK]>().read_unaligned());
+            let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
+            let y = b.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
+            let z = c.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             F::block(&x, &y, &z, &mut block);
             out.add(at).cast::<[F::A; BLOCK]>().write_unaligned(block);
             at += BLOCK;
