@@ -174,6 +174,28 @@ impl Layout {
         }
     }
 
+    /// The memory format that the strides suggest, gaps or not: channels last where the channels are the fastest
+    /// dimension of four or five, else contiguous. Results of layers take it over.
+    pub fn suggested_format(&self) -> MemoryFormat {
+        let (format, order): (_, &[usize]) = match self.ndim() {
+            4 => (MemoryFormat::ChannelsLast, &[1, 3, 2, 0]),
+            5 => (MemoryFormat::ChannelsLast3d, &[1, 4, 3, 2, 0]),
+            _ => return MemoryFormat::Contiguous,
+        };
+        let mut least = 0;
+        if self.strides[1] == 0 {
+            return MemoryFormat::Contiguous;
+        }
+        for &d in order {
+            // Where all steps are alike (one channel, one row) the order cannot be told, and counts as contiguous.
+            if self.sizes[d] == 0 || self.strides[d] < least || (d == 0 && least == self.strides[1]) {
+                return MemoryFormat::Contiguous;
+            }
+            least = self.strides[d] * self.sizes[d].max(1) as isize;
+        }
+        format
+    }
+
     fn dense_in(&self, order: &[usize]) -> bool {
         let mut step = 1isize;
         for &d in order.iter().rev() {

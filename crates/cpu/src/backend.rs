@@ -131,6 +131,11 @@ impl Backend for Cpu {
         unsafe { nn::attention::backward(call) }
     }
 
+    unsafe fn conv(&self, call: &Conv) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::conv::run(call) }
+    }
+
     unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { optim::adam(call) }

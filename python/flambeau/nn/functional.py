@@ -24,6 +24,7 @@ _nn = _C._nn
 _NATIVE = (
     "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
     "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
 )  # fmt: skip
 
 for _name in _NATIVE:

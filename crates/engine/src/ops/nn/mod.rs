@@ -5,6 +5,7 @@
 //! compare the two. The rest are composites.
 
 mod attention;
+mod conv;
 mod cross_entropy;
 mod loss;
 mod nll;
@@ -18,12 +19,13 @@ use crate::ops::view::{Reshape, view};
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 
 pub use attention::{AttentionOptions, attention_composite};
+pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
 pub use norm::norm_composite;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
