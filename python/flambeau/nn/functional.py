@@ -24,6 +24,7 @@ _nn = _C._nn
 _NATIVE = (
     "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
     "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+    "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
 )  # fmt: skip
 
 for _name in _NATIVE:
