@@ -10,7 +10,10 @@ mod cross_entropy;
 mod loss;
 mod nll;
 mod norm;
+mod pad;
+mod shuffle;
 mod softmax;
+mod spatial;
 
 use super::Op;
 use crate::Tensor;
@@ -22,10 +25,12 @@ pub use attention::{AttentionOptions, attention_composite};
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
 pub use norm::norm_composite;
+pub use pad::PadMode;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS];
+pub(super) static FAMILIES: &[&[Op]] =
+    &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS, pad::OPS, shuffle::OPS];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
