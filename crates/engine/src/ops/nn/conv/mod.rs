@@ -1,13 +1,14 @@
 //! Convolutions and transposed convolutions over one to three dimensions.
 
+mod backward;
 mod primitive;
 mod rows;
 
 use crate::Tensor;
-use crate::transform::bind1;
 use flambeau_base::{DType, Dims, Error, MemoryFormat, Result, show};
 use smallvec::{SmallVec, smallvec};
 
+use primitive::apply;
 pub use primitive::{Convolution, Kind};
 pub(super) use rows::OPS;
 
@@ -284,13 +285,6 @@ impl Call<'_> {
             return complex(&op, self.x, self.w, self.bias);
         }
         apply(&op, self.x, self.w, self.bias)
-    }
-}
-
-fn apply(op: &Convolution, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    match bias {
-        Some(bias) => bind1(op, &[x, w, bias]),
-        None => bind1(op, &[x, w]),
     }
 }
 

@@ -4,11 +4,12 @@
 //! other two: the output, the gradient of the input (which is the transposed convolution) and that of the weight.
 //! The derivative of one is made of the other two, so derivatives of any order stay within the family.
 
+use super::backward::Backward;
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{backend, layers};
 use crate::ops::{OutSpec, Primitive, Reads};
-use crate::transform::bind1;
+use crate::transform::{bind, bind1};
 use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -37,8 +38,17 @@ pub struct Convolution {
 
 impl Convolution {
     /// Another of the three maps between tensors of the same shapes.
-    fn other(&self, kind: Kind, sizes: &[usize]) -> Convolution {
+    pub(super) fn other(&self, kind: Kind, sizes: &[usize]) -> Convolution {
         Convolution { kind, sizes: Dims::from_slice(sizes), ..self.clone() }
+    }
+
+    /// The gradients of an output's or an input's operands.
+    fn through_backward(&self, cx: &Cx, g: &Tensor) -> Result<Grads> {
+        let (x, w) = (cx.input(0)?, cx.input(1)?);
+        let needs = [cx.needs(0), cx.needs(1), cx.needs(2)];
+        let sizes = [Dims::from_slice(x.shape()), Dims::from_slice(w.shape())];
+        let mut found = bind(&Backward { of: self.clone(), needs, sizes }, &[g, &x, &w])?.into_iter();
+        Ok((0..cx.inputs()).map(|i| if needs[i] { found.next() } else { None }).collect())
     }
 
     /// The shapes of input, weight and output.
@@ -150,32 +160,22 @@ impl Primitive for Convolution {
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None; cx.inputs()]) };
-        let (first, second) = match self.kind {
-            Kind::Output => (Kind::Input, Kind::Weight),
-            Kind::Input => (Kind::Output, Kind::Weight),
-            Kind::Weight => (Kind::Input, Kind::Output),
-        };
-        let mut out: Grads = smallvec![None; cx.inputs()];
-        // `g` stands where this map's result was; the other operand stays.
+        if self.kind != Kind::Weight {
+            return self.through_backward(cx, &g);
+        }
+        let mut out: Grads = smallvec![None, None];
         if let (true, Some(info)) = (cx.needs(0), cx.input_info(0)) {
-            let other = cx.input(1)?;
-            let op = self.other(first, &info.sizes);
-            out[0] = Some(if self.kind == Kind::Weight { bind1(&op, &[&other, &g])? } else { bind1(&op, &[&g, &other])? });
+            out[0] = Some(bind1(&self.other(Kind::Input, &info.sizes), &[&cx.input(1)?, &g])?);
         }
         if let (true, Some(info)) = (cx.needs(1), cx.input_info(1)) {
-            let other = cx.input(0)?;
-            let op = self.other(second, &info.sizes);
-            out[1] = Some(if self.kind == Kind::Input { bind1(&op, &[&g, &other])? } else { bind1(&op, &[&other, &g])? });
-        }
-        if cx.inputs() == 3 && cx.needs(2) {
-            let dims: SmallVec<[i64; 6]> = (0..g.ndim() as i64).filter(|&d| d != 1).collect();
-            out[2] = Some(g.sum_dims(Some(&dims), false, None)?);
+            out[1] = Some(bind1(&self.other(Kind::Output, &info.sizes), &[&cx.input(0)?, &g])?);
         }
         Ok(out)
     }
 
     fn reads(&self) -> Reads {
-        Reads { inputs: 0b11, outputs: 0, others_only: true }
+        // The derivative is one operation of both, which says nothing of values that it need not have.
+        Reads::inputs(0b11)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -184,6 +184,14 @@ impl Primitive for Convolution {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// Carries out a convolution.
+pub(super) fn apply(op: &Convolution, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    match bias {
+        Some(bias) => bind1(op, &[x, w, bias]),
+        None => bind1(op, &[x, w]),
     }
 }
 
