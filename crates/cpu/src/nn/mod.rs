@@ -5,5 +5,7 @@
 pub mod attention;
 pub mod loss;
 pub mod norm;
+pub mod norm_channels;
+mod norm_channels_last;
 pub mod real;
 pub mod softmax;

@@ -5,10 +5,12 @@
 //! compare the two. The rest are composites.
 
 mod attention;
+mod batch_norm;
 mod cross_entropy;
 mod loss;
 mod nll;
 mod norm;
+mod norm_channels;
 mod softmax;
 
 use super::Op;
@@ -20,10 +22,11 @@ use flambeau_base::{DType, Dims, Error, Layout, Result};
 pub use attention::{AttentionOptions, attention_composite};
 pub use cross_entropy::Reduction;
 pub use norm::norm_composite;
+pub use norm_channels::{ChannelNorm, channel_norm_composite};
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, batch_norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
