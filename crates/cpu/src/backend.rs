@@ -111,6 +111,16 @@ impl Backend for Cpu {
         unsafe { nn::norm::backward(call) }
     }
 
+    unsafe fn channel_norm(&self, call: &ChannelNorm) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm_channels::forward(call) }
+    }
+
+    unsafe fn channel_norm_backward(&self, call: &ChannelNormBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm_channels::backward(call) }
+    }
+
     unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::loss::forward(call, out) }

@@ -268,6 +268,22 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("layer_norm_backward", call.dtype, self.kind()))
     }
 
+    /// Normalises by channels.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn channel_norm(&self, call: &ChannelNorm) -> Result<()> {
+        Err(lacking("batch_norm", call.dtype, self.kind()))
+    }
+
+    /// The derivative of the normalisation by channels.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn channel_norm_backward(&self, call: &ChannelNormBackward) -> Result<()> {
+        Err(lacking("batch_norm_backward", call.dtype, self.kind()))
+    }
+
     /// Cross entropy. `IndexError` for a class that is not there.
     ///
     /// # Safety

@@ -6,5 +6,7 @@ pub mod attention;
 pub mod conv;
 pub mod loss;
 pub mod norm;
+pub mod norm_channels;
+mod norm_channels_last;
 pub mod real;
 pub mod softmax;

@@ -5,11 +5,13 @@
 //! compare the two. The rest are composites.
 
 mod attention;
+mod batch_norm;
 mod conv;
 mod cross_entropy;
 mod loss;
 mod nll;
 mod norm;
+mod norm_channels;
 mod pad;
 mod shuffle;
 mod softmax;
@@ -30,7 +32,7 @@ pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[Op]] =
-    &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS, pad::OPS, shuffle::OPS];
+    &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS, pad::OPS, shuffle::OPS, batch_norm::OPS];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
