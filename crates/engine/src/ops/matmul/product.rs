@@ -39,8 +39,8 @@ impl Primitive for Product {
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None, None]) };
-        let a = if cx.needs(0) { Some(g.matmul(&cx.input(1)?.transpose(-2, -1)?)?) } else { None };
-        let b = if cx.needs(1) { Some(cx.input(0)?.transpose(-2, -1)?.matmul(&g)?) } else { None };
+        let a = if cx.needs(0) { Some(g.matmul(&cx.input(1)?.adjoint()?)?) } else { None };
+        let b = if cx.needs(1) { Some(cx.input(0)?.adjoint()?.matmul(&g)?) } else { None };
         Ok(smallvec![a, b])
     }
 

@@ -7,6 +7,7 @@ mod moments;
 mod norm;
 mod order;
 mod product;
+mod statistics;
 mod sum;
 mod truth;
 
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[super::Op]] =
-    &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS, logsumexp::OPS, order::OPS];
+    &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS, logsumexp::OPS, order::OPS, statistics::OPS];
 
 /// A reduction: what an element goes through, how elements combine, what the accumulators go through.
 pub struct ReduceSpec {

@@ -145,6 +145,7 @@ pub(super) static OPS: &[Op] = &[
     inplace_row("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)", |a| {
         resize("resize_as_", a.tensor(0)?, a.tensor(1)?.shape(), a.opt_memory_format(2)?)
     })
+    .places(place::TORCH | place::METHOD)
     .doc("`resize_` to the sizes of another tensor.")
     .samples(&[]),
     inplace_row("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", |a| set(a.tensor(0)?, a.tensor(1)?, a.tensor(1)?.layout().clone()))

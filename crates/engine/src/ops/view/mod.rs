@@ -6,6 +6,7 @@
 
 mod basic;
 mod complex;
+pub(crate) mod copies;
 mod dims;
 mod metadata;
 mod rearrange;
