@@ -286,3 +286,21 @@ def _renorm_rows(weight, index, max_norm, norm_type):
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """``input`` over its root mean square along the last dimensions, times ``weight``."""
     return _native("rms_norm")(input, normalized_shape, weight, eps)
+
+
+# ---- windows of images
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of images ``[batch, channels, height, width]`` as columns ``[batch, channels * kernel, windows]``."""
+    return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns ``[batch, channels * kernel, windows]`` added up to images: what ``unfold`` took apart, windows that overlap as sums."""
+    return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def _pair(value):
+    """A number for both dimensions."""
+    return value if isinstance(value, (tuple, list)) else (value, value)

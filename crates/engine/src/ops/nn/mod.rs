@@ -7,6 +7,7 @@
 mod attention;
 mod conv;
 mod cross_entropy;
+mod fold;
 mod loss;
 mod nll;
 mod norm;
@@ -25,7 +26,7 @@ pub use norm::norm_composite;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS, fold::OPS];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
