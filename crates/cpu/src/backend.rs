@@ -148,6 +148,11 @@ impl Backend for Cpu {
         unsafe { nn::conv::run(call) }
     }
 
+    unsafe fn columns(&self, call: &Columns) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::columns::run(call) }
+    }
+
     unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { optim::adam(call) }

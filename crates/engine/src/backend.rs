@@ -326,6 +326,14 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("convolution", call.dtype, self.kind()))
     }
 
+    /// Windows of images as columns, or columns added up to images.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn columns(&self, call: &Columns) -> Result<()> {
+        Err(lacking(if call.back { "col2im" } else { "im2col" }, call.dtype, self.kind()))
+    }
+
     /// A step of Adam.
     ///
     /// # Safety

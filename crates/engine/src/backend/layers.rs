@@ -210,6 +210,35 @@ pub struct ChannelNormBackward {
     pub bias_grad: *mut u8,
 }
 
+/// Windows of images as columns, or columns added up to images.
+///
+/// Columns are `[planes, kernel, count]`, images `[planes, image]`; elements of windows outside of the image are zeros.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// Whether columns are added up, instead of made.
+    pub back: bool,
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of images and channels.
+    pub planes: usize,
+    /// Height and width.
+    pub image: [usize; 2],
+    /// Windows down and across.
+    pub count: [usize; 2],
+    /// Size of a window.
+    pub kernel: [usize; 2],
+    /// Steps from element to element of a window.
+    pub dilation: [usize; 2],
+    /// Zeros around the image.
+    pub padding: [usize; 2],
+    /// Steps from window to window.
+    pub stride: [usize; 2],
+    /// The images.
+    pub pixels: *mut u8,
+    /// The columns.
+    pub columns: *mut u8,
+}
+
 /// Cross entropy between rows of scores and the number of a class for each.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy {

@@ -338,10 +338,12 @@ pub(super) static OPS: &[Op] = &[
     function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross)
         .doc("Cross products of the vectors along `dim`, of length 3 (the first such dimension unless given).")
         .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), 0"]),
-    function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", |a| Ok(a.tensor(0)?.cross(a.tensor(1)?, a.int(2)?)?.into()))
-        .places(place::PRIVATE)
-        .doc("Cross products of the vectors along `dim`, of length 3.")
-        .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), dim=0"]),
+    function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", |a| {
+        Ok(a.tensor(0)?.cross(a.tensor(1)?, a.int(2)?)?.into())
+    })
+    .places(place::PRIVATE)
+    .doc("Cross products of the vectors along `dim`, of length 3.")
+    .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), dim=0"]),
     function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot)
         .places(place::PRIVATE)
         .doc("Inner products of vectors along `dim`, those of `x` conjugated.")

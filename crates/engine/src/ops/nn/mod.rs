@@ -8,6 +8,7 @@ mod attention;
 mod batch_norm;
 mod conv;
 mod cross_entropy;
+mod fold;
 mod loss;
 mod nll;
 mod norm;
@@ -31,8 +32,19 @@ pub use pad::PadMode;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] =
-    &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS, pad::OPS, shuffle::OPS, batch_norm::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[
+    softmax::OPS,
+    norm::OPS,
+    cross_entropy::OPS,
+    nll::OPS,
+    loss::OPS,
+    attention::OPS,
+    conv::OPS,
+    pad::OPS,
+    shuffle::OPS,
+    batch_norm::OPS,
+    fold::OPS,
+];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
