@@ -15,7 +15,7 @@ from .functional import block_diag, broadcast_shapes, broadcast_tensors, cartesi
 from .version import __version__
 
 _LAZY_MODULES = frozenset((
-    "autograd", "backends", "cuda", "linalg", "nn", "optim", "random", "serialization", "special", "testing", "utils",
+    "autograd", "backends", "cuda", "linalg", "nn", "ops", "optim", "random", "serialization", "special", "testing", "utils",
     "version",
 ))  # fmt: skip
 _LAZY_NAMES = {

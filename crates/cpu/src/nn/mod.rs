@@ -5,5 +5,7 @@
 pub mod attention;
 pub mod loss;
 pub mod norm;
+pub mod pool;
 pub mod real;
+pub mod resample;
 pub mod softmax;
