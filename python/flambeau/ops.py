@@ -1,13 +1,13 @@
-"""``ops.aten.name``: native operations under the names of PyTorch's operator library, with or without an overload."""
+"""Operations by their full names, as ``torch.ops.aten.add.Tensor``: the native function of that name."""
 
 from . import _C
 
 
-class _Operation:
-    """An operation; its overloads (``.default`` and others) are chosen by the arguments, so each is the operation."""
+class _Packet:
+    """An operation; its overloads are itself, since a native function tries all of its forms."""
 
     def __init__(self, name, function):
-        self.__name__ = name
+        self.__name__, self.__qualname__ = name, "aten." + name
         self._function = function
 
     def __call__(self, *args, **kwargs):
@@ -19,20 +19,19 @@ class _Operation:
         return self
 
     def __repr__(self):
-        return f"<operation aten.{self.__name__}>"
+        return f"<operation {self.__qualname__}>"
 
 
 class _Namespace:
-    """Operations by name, looked up when first asked for."""
+    def __init__(self, name):
+        self.__name__ = name
 
     def __getattr__(self, name):
-        for home in (_C, _C._nn, _C._special, _C._linalg):
-            found = getattr(home, name, None)
-            if callable(found):
-                operation = _Operation(name, found)
-                setattr(self, name, operation)
-                return operation
-        raise AttributeError(f"flambeau has no operation 'aten::{name}'")
+        function = getattr(_C, name, None) or getattr(_C._nn, name, None)
+        if name.startswith("__") or function is None:
+            raise AttributeError(f"flambeau has no 'ops.{self.__name__}.{name}' yet")
+        made = self.__dict__[name] = _Packet(name, function)
+        return made
 
 
-aten = _Namespace()
+aten = _Namespace("aten")

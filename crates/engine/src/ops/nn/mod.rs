@@ -6,12 +6,15 @@
 
 mod attention;
 mod average_pool;
+mod batch_norm;
+mod conv;
 mod cross_entropy;
 mod loss;
 mod max_pool;
 mod max_pool_rows;
 mod nll;
 mod norm;
+mod norm_channels;
 mod pad;
 mod pool;
 mod resampled;
@@ -25,15 +28,29 @@ use crate::autograd::{BackwardOptions, Cx, Grads, enable_grad, grad, is_grad_ena
 use crate::ops::view::{Reshape, view};
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 
-pub use average_pool::Divisor;
 pub use attention::{AttentionOptions, attention_composite};
+pub use average_pool::Divisor;
+pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
 pub use norm::norm_composite;
 pub use pad::PadMode;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, pad::OPS, shuffle::OPS, average_pool::OPS, max_pool_rows::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[
+    softmax::OPS,
+    norm::OPS,
+    cross_entropy::OPS,
+    nll::OPS,
+    loss::OPS,
+    attention::OPS,
+    conv::OPS,
+    pad::OPS,
+    shuffle::OPS,
+    batch_norm::OPS,
+    average_pool::OPS,
+    max_pool_rows::OPS,
+];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
