@@ -4,6 +4,7 @@ use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_ba
 use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
+use flambeau_engine::backend::spatial::{MaxPool, MaxPoolBackward, Resample};
 use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
@@ -141,6 +142,21 @@ impl Backend for Cpu {
     unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::attention::backward(call) }
+    }
+
+    unsafe fn resample(&self, call: &Resample) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::resample::resample(call) }
+    }
+
+    unsafe fn max_pool(&self, call: &MaxPool) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::pool::forward(call) }
+    }
+
+    unsafe fn max_pool_backward(&self, call: &MaxPoolBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::pool::backward(call) }
     }
 
     unsafe fn conv(&self, call: &Conv) -> Result<()> {

@@ -14,8 +14,10 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 pub mod layers;
+pub mod spatial;
 
 use layers::*;
+use spatial::{MaxPool, MaxPoolBackward, Resample};
 
 /// One operand of a kernel: where its first element is and how far apart the others are, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -316,6 +318,30 @@ pub trait Backend: Send + Sync + 'static {
     /// See NOTE [kernel contract].
     unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
         Err(lacking("scaled_dot_product_attention_backward", call.forward.dtype, self.kind()))
+    }
+
+    /// Sums of taps along spatial dimensions.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn resample(&self, call: &Resample) -> Result<()> {
+        Err(lacking(call.op, call.dtype, self.kind()))
+    }
+
+    /// The largest elements of windows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn max_pool(&self, call: &MaxPool) -> Result<()> {
+        Err(lacking("max_pool", call.dtype, self.kind()))
+    }
+
+    /// The derivative of that. `RuntimeError` for a place that is not there.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn max_pool_backward(&self, call: &MaxPoolBackward) -> Result<()> {
+        Err(lacking("max_pool_backward", call.dtype, self.kind()))
     }
 
     /// A convolution, or the gradient of its input or its weight.

@@ -9,5 +9,7 @@ pub mod loss;
 pub mod norm;
 pub mod norm_channels;
 mod norm_channels_last;
+pub mod pool;
 pub mod real;
+pub mod resample;
 pub mod softmax;

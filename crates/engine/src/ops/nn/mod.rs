@@ -5,15 +5,20 @@
 //! compare the two. The rest are composites.
 
 mod attention;
+mod average_pool;
 mod batch_norm;
 mod conv;
 mod cross_entropy;
 mod fold;
 mod loss;
+mod max_pool;
+mod max_pool_rows;
 mod nll;
 mod norm;
 mod norm_channels;
 mod pad;
+mod pool;
+mod resampled;
 mod shuffle;
 mod softmax;
 mod spatial;
@@ -25,6 +30,7 @@ use crate::ops::view::{Reshape, view};
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 
 pub use attention::{AttentionOptions, attention_composite};
+pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
 pub use norm::norm_composite;
@@ -44,6 +50,8 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     shuffle::OPS,
     batch_norm::OPS,
     fold::OPS,
+    average_pool::OPS,
+    max_pool_rows::OPS,
 ];
 
 /// A function of tensors.

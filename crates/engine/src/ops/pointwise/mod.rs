@@ -20,6 +20,7 @@ mod trigonometric;
 
 pub(crate) use copy::fill_with;
 pub use copy::{copy_into, expandable};
+pub(crate) use division::DIV_TRUNC;
 pub(crate) use power::power_of;
 pub use program::{FusedOp, Link, fuse};
 pub(crate) use select::MASKED_FILL;
