@@ -85,14 +85,13 @@ impl Place {
         Place { runs: 1, step: 0, start: j * each * behind, channel: j % groups * each, channels: each }
     }
 
-    /// Calls `f` with the channel and the first element of each block of `behind` elements.
+    /// The channel and the first element of each block of `behind` elements.
     #[inline(always)]
-    fn blocks(self, behind: usize, mut f: impl FnMut(usize, usize)) {
-        for run in 0..self.runs {
-            for c in 0..self.channels {
-                f(self.channel + c, self.start + run * self.step + c * behind);
-            }
-        }
+    fn blocks(self, behind: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.runs * self.channels).map(move |i| {
+            let (run, c) = (i / self.channels, i % self.channels);
+            (self.channel + c, self.start + run * self.step + c * behind)
+        })
     }
 }
 
@@ -141,11 +140,11 @@ impl<R: Real> Kernel for Forward<'_, R> {
             // SAFETY: blocks lie inside the operands; there is a weight and a bias for each channel.
             unsafe {
                 let (mean, rstd) = statistics::<R>(call, place, j);
-                place.blocks(behind, |c, at| {
+                for (c, at) in place.blocks(behind) {
                     let scale = if weight.is_null() { rstd } else { rstd * *weight.add(c) };
                     let shift = if bias.is_null() { R::Sum::ZERO } else { *bias.add(c) };
                     normalise::<R>(behind, x.add(at), out.add(at), mean, scale, shift);
-                });
+                }
             }
         }
     }
@@ -180,12 +179,40 @@ unsafe fn statistics<R: Real>(call: &ChannelNorm, place: Place, j: usize) -> (R:
     }
 }
 
+/// Where the blocks of a row of `n` begin, how long they are, and how many of their elements an earlier block had: the
+/// last one of a row that is long enough lies back over its neighbour instead of being short.
+struct Blocks {
+    n: usize,
+    at: usize,
+}
+
+impl Iterator for Blocks {
+    type Item = (usize, usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize, usize)> {
+        let (n, at) = (self.n, self.at);
+        if at >= n {
+            return None;
+        }
+        self.at += LANES;
+        Some(match n - at >= LANES {
+            true => (at, LANES, 0),
+            false if n >= LANES => (n - LANES, LANES, at + LANES - n),
+            false => (at, n - at, 0),
+        })
+    }
+}
+
+#[inline(always)]
+fn blocks(n: usize) -> Blocks {
+    Blocks { n, at: 0 }
+}
+
 /// `(x - mean) * scale + shift`.
 #[inline(always)]
 unsafe fn normalise<R: Real>(n: usize, x: *const R, out: *mut R, mean: R::Sum, scale: R::Sum, shift: R::Sum) {
-    let mut at = 0;
-    while at < n {
-        let len = LANES.min(n - at);
+    for (at, len, _) in blocks(n) {
         // SAFETY: both are `n` long.
         unsafe {
             let mut block = load_some(x.add(at), len, R::Sum::ZERO);
@@ -194,7 +221,6 @@ unsafe fn normalise<R: Real>(n: usize, x: *const R, out: *mut R, mean: R::Sum, s
             }
             store_some(out.add(at), len, &block);
         }
-        at += LANES;
     }
 }
 
@@ -258,7 +284,7 @@ impl<R: Real> Kernel for Backward<'_, R> {
                 let of = |c: usize| if weight.is_null() { R::Sum::ONE } else { *weight.add(c) };
                 let (mut along, mut level) = (0.0, 0.0);
                 let mut own = [0.0; 2];
-                place.blocks(behind, |c, at| {
+                for (c, at) in place.blocks(behind) {
                     let [product, sum] = sums::<R>(behind, g.add(at), x.add(at), mean);
                     let product = product * rstd;
                     own = [own[0] + product.to_f64(), own[1] + sum.to_f64()];
@@ -267,7 +293,7 @@ impl<R: Real> Kernel for Backward<'_, R> {
                     if call.groups > 0 {
                         *self.sums.add(at / behind / channels * channels + c) = [product, sum];
                     }
-                });
+                }
                 if call.groups == 0 {
                     *self.sums.add(j) = [R::Sum::of(own[0]), R::Sum::of(own[1])];
                 }
@@ -277,10 +303,10 @@ impl<R: Real> Kernel for Backward<'_, R> {
                 let count = (place.runs * place.channels * behind) as f64;
                 let (along, level) =
                     if call.given { (R::Sum::ZERO, R::Sum::ZERO) } else { (R::Sum::of(along / count), R::Sum::of(level / count)) };
-                place.blocks(behind, |c, at| {
+                for (c, at) in place.blocks(behind) {
                     let out = call.input_grad.cast::<R>().add(at);
                     gradient::<R>(behind, g.add(at), x.add(at), out, [mean, of(c) * rstd, level * rstd, along * rstd * rstd]);
-                });
+                }
             }
         }
     }
@@ -290,17 +316,19 @@ impl<R: Real> Kernel for Backward<'_, R> {
 #[inline(always)]
 unsafe fn sums<R: Real>(n: usize, g: *const R, x: *const R, mean: R::Sum) -> [R::Sum; 2] {
     let (mut products, mut plain) = (Chains::new(), Chains::new());
-    let mut at = 0;
-    while at < n {
-        let len = LANES.min(n - at);
+    for (at, len, seen) in blocks(n) {
         // SAFETY: both are `n` long.
-        let (grad, mut x) = unsafe { (load_some(g.add(at), len, R::Sum::ZERO), load_some(x.add(at), len, mean)) };
+        let (mut grad, mut x) = unsafe { (load_some(g.add(at), len, R::Sum::ZERO), load_some(x.add(at), len, mean)) };
+        if seen > 0 {
+            for (i, grad) in grad.iter_mut().enumerate() {
+                *grad = if i < seen { R::Sum::ZERO } else { *grad };
+            }
+        }
         for x in &mut x {
             *x = *x - mean;
         }
         products.add_product(&grad, &x);
         plain.add(&grad);
-        at += LANES;
     }
     [products.total(), plain.total()]
 }
@@ -308,9 +336,7 @@ unsafe fn sums<R: Real>(n: usize, g: *const R, x: *const R, mean: R::Sum) -> [R:
 /// `scale * g - level - (x - mean) * along`.
 #[inline(always)]
 unsafe fn gradient<R: Real>(n: usize, g: *const R, x: *const R, out: *mut R, [mean, scale, level, along]: [R::Sum; 4]) {
-    let mut at = 0;
-    while at < n {
-        let len = LANES.min(n - at);
+    for (at, len, _) in blocks(n) {
         // SAFETY: all are `n` long.
         unsafe {
             let (mut grad, x) = (load_some(g.add(at), len, R::Sum::ZERO), load_some(x.add(at), len, R::Sum::ZERO));
@@ -319,6 +345,5 @@ unsafe fn gradient<R: Real>(n: usize, g: *const R, x: *const R, out: *mut R, [me
             }
             store_some(out.add(at), len, &grad);
         }
-        at += LANES;
     }
 }
