@@ -7,7 +7,10 @@
 mod attention;
 mod batch_norm;
 mod cross_entropy;
+mod ctc;
+mod distance;
 mod loss;
+mod loss_margin;
 mod nll;
 mod norm;
 mod norm_channels;
@@ -21,12 +24,13 @@ use flambeau_base::{DType, Dims, Error, Layout, Result};
 
 pub use attention::{AttentionOptions, attention_composite};
 pub use cross_entropy::Reduction;
+pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use norm_channels::{ChannelNorm, channel_norm_composite};
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, batch_norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, batch_norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, loss_margin::OPS, distance::OPS, ctc::OPS, attention::OPS];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
