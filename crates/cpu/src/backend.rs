@@ -134,6 +134,16 @@ impl Backend for Cpu {
         unsafe { nn::loss::backward(call, grad) }
     }
 
+    unsafe fn ctc(&self, call: &Ctc) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::ctc::forward(call) }
+    }
+
+    unsafe fn ctc_backward(&self, call: &Ctc, grad: *const u8, out: *mut u8) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::ctc::backward(call, grad, out) }
+    }
+
     unsafe fn attention(&self, call: &Attention) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::attention::forward(call) }

@@ -304,6 +304,23 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("cross_entropy_backward", call.dtype, self.kind()))
     }
 
+    /// Connectionist temporal classification.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn ctc(&self, call: &Ctc) -> Result<()> {
+        Err(lacking("ctc_loss", call.dtype, self.kind()))
+    }
+
+    /// Its derivative: from the gradient of the losses to that of the log-probabilities.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn ctc_backward(&self, call: &Ctc, grad: *const u8, out: *mut u8) -> Result<()> {
+        let _ = (grad, out);
+        Err(lacking("ctc_loss_backward", call.dtype, self.kind()))
+    }
+
     /// Attention.
     ///
     /// # Safety

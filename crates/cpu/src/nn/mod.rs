@@ -5,6 +5,7 @@
 pub mod attention;
 pub mod columns;
 pub mod conv;
+pub mod ctc;
 pub mod loss;
 pub mod norm;
 pub mod norm_channels;

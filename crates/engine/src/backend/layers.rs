@@ -286,6 +286,31 @@ pub struct CrossEntropyGrad {
     pub out: *mut u8,
 }
 
+/// Connectionist temporal classification; the labels and lengths are in range.
+#[derive(Clone, Copy, Debug)]
+pub struct Ctc {
+    /// The dtype.
+    pub dtype: DType,
+    /// Sizes: time, batch and classes.
+    pub sizes: [usize; 3],
+    /// How many labels a row of them has room for.
+    pub longest: usize,
+    /// The class that stands between labels.
+    pub blank: i64,
+    /// Whether infinite losses have no gradient.
+    pub zero_infinity: bool,
+    /// Log-probabilities.
+    pub input: *const u8,
+    /// Labels, `[batch, longest]`.
+    pub labels: *const i64,
+    /// Lengths of inputs, then of labels: `[2, batch]`.
+    pub lengths: *const i64,
+    /// The loss of each member of the batch.
+    pub loss: *mut u8,
+    /// Logarithms of forward probabilities, `[batch, time, 2 longest + 1]`.
+    pub alpha: *mut u8,
+}
+
 /// A stack of matrices with strides of batch, head, row and column, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Heads {

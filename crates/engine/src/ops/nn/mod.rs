@@ -9,8 +9,11 @@ mod average_pool;
 mod batch_norm;
 mod conv;
 mod cross_entropy;
+mod ctc;
+mod distance;
 mod fold;
 mod loss;
+mod loss_margin;
 mod max_pool;
 mod max_pool_rows;
 mod nll;
@@ -33,6 +36,7 @@ pub use attention::{AttentionOptions, attention_composite};
 pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
+pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
 pub use softmax::softmax_composite;
@@ -52,6 +56,9 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     fold::OPS,
     average_pool::OPS,
     max_pool_rows::OPS,
+    loss_margin::OPS,
+    distance::OPS,
+    ctc::OPS,
 ];
 
 /// A function of tensors.
