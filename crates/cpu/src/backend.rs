@@ -1,11 +1,12 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
+use crate::{alloc, exec, index, nn, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
 use flambeau_engine::backend::spatial::{MaxPool, MaxPoolBackward, Resample};
 use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
+use flambeau_engine::backend::{Backend, Foreach, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
 
@@ -180,13 +181,9 @@ impl Backend for Cpu {
     }
 
     unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+    unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { optim::adam(call) }
-    }
-
-    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
-        // SAFETY: the caller's.
-        unsafe { optim::sgd(call) }
+        unsafe { exec::foreach(calls) }
     }
 
     unsafe fn scan(&self, call: &Scan) -> Result<()> {

@@ -10,8 +10,9 @@
 
 use flambeau_base::{DType, Device, DeviceKind, Error, Result, Scalar};
 use flambeau_ir::Program;
+use smallvec::SmallVec;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub mod layers;
 pub mod spatial;
@@ -28,6 +29,21 @@ pub struct Operand<'a> {
     pub dtype: DType,
     /// Steps of the call's dimensions, in elements.
     pub strides: &'a [isize],
+}
+
+/// A program over dense tensors of `n` elements each: one of a list that is run at once.
+#[derive(Clone, Debug)]
+pub struct Foreach {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its numbers.
+    pub numbers: SmallVec<[Scalar; 12]>,
+    /// How many elements.
+    pub n: usize,
+    /// The first elements of its outputs.
+    pub outputs: SmallVec<[*mut u8; 4]>,
+    /// The first elements of its inputs.
+    pub inputs: SmallVec<[*const u8; 6]>,
 }
 
 /// How the elements of a reduction are put together.
@@ -225,6 +241,15 @@ pub trait Backend: Send + Sync + 'static {
         outputs: &[Operand],
         inputs: &[Operand],
     ) -> Result<()>;
+
+    /// Runs programs over lists of dense tensors, all at once: each as [`Backend::pointwise`] does.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract]. An output lies where an input of the same call lies, or apart from all.
+    unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
+        let dtype = calls.first().and_then(|call| call.program.inputs.first().copied()).unwrap_or(DType::F32);
+        Err(lacking("foreach", dtype, self.kind()))
+    }
 
     /// Runs a reduction.
     ///

@@ -126,6 +126,11 @@ impl Body {
         self.step(Select, self.dtype(a), [condition, a, b])
     }
 
+    /// `a * b + c`, rounded once.
+    pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Val {
+        self.step(Fma, self.dtype(a), [a, b, c])
+    }
+
     /// Appends another program with these values as its inputs; gives its outputs.
     ///
     /// Its parameter `i` becomes parameter `first_param + i`.

@@ -155,6 +155,8 @@ pub enum ScalarOp {
     Signbit,
     /// `b` where the first argument (a bool) holds, else `c`.
     Select,
+    /// `a * b + c` of floats, rounded once.
+    Fma,
 }
 
 impl ScalarOp {
@@ -162,7 +164,7 @@ impl ScalarOp {
     pub const fn arity(self) -> usize {
         use ScalarOp::*;
         match self {
-            Select => 3,
+            Select | Fma => 3,
             Add | Sub | Mul | Div | FloorDiv | TruncDiv | Rem | Fmod | Pow | Maximum | Minimum | Fmax | Fmin | Hypot | Atan2 | Copysign
             | And | Or | Xor | Shl | Shr | Eq | Ne | Lt | Le | Gt | Ge => 2,
             _ => 1,
@@ -180,7 +182,8 @@ impl ScalarOp {
         use ScalarOp::*;
         matches!(
             self,
-            Div | Hypot
+            Div | Fma
+                | Hypot
                 | Atan2
                 | Copysign
                 | Reciprocal

@@ -122,11 +122,6 @@ pub trait Real: Copy + Send + Sync + 'static {
     fn widen(self) -> Self::Sum;
     /// The nearest value.
     fn narrow(x: Self::Sum) -> Self;
-    /// A number rounded to this type.
-    #[inline(always)]
-    fn round(x: Self::Sum) -> Self::Sum {
-        Self::narrow(x).widen()
-    }
 }
 
 macro_rules! real {

@@ -1,7 +1,7 @@
 //! Steps on `f32` and `f64`: one list for both.
 
 use super::level::Level;
-use super::loops::{BLOCK, Binary, Unary};
+use super::loops::{BLOCK, Binary, Ternary, Unary};
 use crate::exec::step::StepFn;
 use crate::math;
 use flambeau_ir::ScalarOp;
@@ -62,6 +62,15 @@ macro_rules! float_steps {
                 }
             })*
 
+            struct Fma;
+            impl Ternary for Fma {
+                type A = $t;
+                #[inline(always)]
+                fn block(a: &[$t; BLOCK], b: &[$t; BLOCK], c: &[$t; BLOCK], out: &mut [$t; BLOCK]) {
+                    for i in 0..BLOCK { out[i] = a[i].mul_add(b[i], c[i]); }
+                }
+            }
+
             /// The step of an operation, if there is one on floats.
             pub fn step<L: Level>(op: ScalarOp) -> Option<StepFn> {
                 Some(match op {
@@ -72,6 +81,7 @@ macro_rules! float_steps {
                     $(ScalarOp::$d => L::binary::<$d>,)*
                     $(ScalarOp::$c => L::binary::<$c>,)*
                     ScalarOp::Select => L::select::<$t>,
+                    ScalarOp::Fma => L::ternary::<Fma>,
                     _ => return None,
                 })
             }
