@@ -113,6 +113,16 @@ impl Backend for Cpu {
         unsafe { nn::norm::backward(call) }
     }
 
+    unsafe fn channel_norm(&self, call: &ChannelNorm) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm_channels::forward(call) }
+    }
+
+    unsafe fn channel_norm_backward(&self, call: &ChannelNormBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm_channels::backward(call) }
+    }
+
     unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::loss::forward(call, out) }
@@ -131,6 +141,11 @@ impl Backend for Cpu {
     unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::attention::backward(call) }
+    }
+
+    unsafe fn conv(&self, call: &Conv) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::conv::run(call) }
     }
 
     unsafe fn adam(&self, call: &AdamStep) -> Result<()> {

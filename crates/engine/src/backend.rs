@@ -268,6 +268,22 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("layer_norm_backward", call.dtype, self.kind()))
     }
 
+    /// Normalises by channels.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn channel_norm(&self, call: &ChannelNorm) -> Result<()> {
+        Err(lacking("batch_norm", call.dtype, self.kind()))
+    }
+
+    /// The derivative of the normalisation by channels.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn channel_norm_backward(&self, call: &ChannelNormBackward) -> Result<()> {
+        Err(lacking("batch_norm_backward", call.dtype, self.kind()))
+    }
+
     /// Cross entropy. `IndexError` for a class that is not there.
     ///
     /// # Safety
@@ -300,6 +316,14 @@ pub trait Backend: Send + Sync + 'static {
     /// See NOTE [kernel contract].
     unsafe fn attention_backward(&self, call: &AttentionBackward) -> Result<()> {
         Err(lacking("scaled_dot_product_attention_backward", call.forward.dtype, self.kind()))
+    }
+
+    /// A convolution, or the gradient of its input or its weight.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn conv(&self, call: &Conv) -> Result<()> {
+        Err(lacking("convolution", call.dtype, self.kind()))
     }
 
     /// A step of Adam.

@@ -3,7 +3,10 @@
 //! Rows are shared among the threads; what one row gives depends on that row alone.
 
 pub mod attention;
+pub mod conv;
 pub mod loss;
 pub mod norm;
+pub mod norm_channels;
+mod norm_channels_last;
 pub mod real;
 pub mod softmax;

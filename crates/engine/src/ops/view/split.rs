@@ -1,14 +1,16 @@
 //! A tensor cut into several along a dimension.
 
 use super::{Step, Viewed, Window, computes_nothing};
+
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, OutputInfo};
+use crate::autograd::{Cx, Grads, OutputInfo, ViewStep};
 use crate::ops::table::{Args, Op, Out, view_row};
 use crate::ops::{OutSpec, Outputs, Primitive, join};
 use crate::transform::bind;
 use flambeau_base::{Error, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
+use std::sync::Arc;
 
 /// Cut into pieces of these lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -107,8 +109,8 @@ macro_rules! pieces {
                 true
             }
 
-            fn output_view(&self, i: usize) -> Box<dyn Primitive> {
-                Box::new(Viewed(self.window(i)))
+            fn view_step(&self, i: usize, before: Option<Arc<ViewStep>>) -> Option<Arc<ViewStep>> {
+                Some(Arc::new(ViewStep { before, op: Viewed(self.window(i)) }))
             }
 
             fn boxed(&self) -> Box<dyn Primitive> {
