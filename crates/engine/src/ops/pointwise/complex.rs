@@ -104,10 +104,20 @@ static POLAR: Spec = Spec::new("polar", Rule::Complex, |k, x| {
 fn parts<'a>(a: &'a Args, spec: &'static Spec) -> Result<(&'static Spec, smallvec::SmallVec<[Operand<'a>; 3]>)> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     if !matches!(x.dtype(), DType::F32 | DType::F64) || !matches!(y.dtype(), DType::F32 | DType::F64) {
-        return Err(Error::runtime(format!("{}: Expected both inputs to be Float or Double tensors but got {} and {}", a.name, x.dtype(), y.dtype())));
+        return Err(Error::runtime(format!(
+            "{}: Expected both inputs to be Float or Double tensors but got {} and {}",
+            a.name,
+            x.dtype(),
+            y.dtype()
+        )));
     }
     if x.dtype() != y.dtype() {
-        return Err(Error::runtime(format!("{}: Expected object of scalar type {} but got scalar type {} for second argument", a.name, x.dtype(), y.dtype())));
+        return Err(Error::runtime(format!(
+            "{}: Expected object of scalar type {} but got scalar type {} for second argument",
+            a.name,
+            x.dtype(),
+            y.dtype()
+        )));
     }
     Ok((spec, smallvec![x.into(), y.into()]))
 }
