@@ -80,8 +80,8 @@ macro_rules! float_steps {
                     $(ScalarOp::$b => L::binary::<$b>,)*
                     $(ScalarOp::$d => L::binary::<$d>,)*
                     $(ScalarOp::$c => L::binary::<$c>,)*
-                    ScalarOp::Select => L::select::<$t>,
                     ScalarOp::Fma => L::ternary::<Fma>,
+                    ScalarOp::Select => L::select::<$t>,
                     _ => return None,
                 })
             }
@@ -95,7 +95,7 @@ macro_rules! float_list {
             unary {
                 Neg(x) => -x;
                 Abs(x) => x.abs();
-                Sign(x) => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
+                Sign(x) => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { 0.0 };
                 Reciprocal(x) => m::reciprocal(x);
                 Sqrt(x) => m::sqrt(x);
                 Rsqrt(x) => m::rsqrt(x);
@@ -149,8 +149,8 @@ macro_rules! float_list {
                 Div(x, y) => x / y;
                 TruncDiv(x, y) => m::trunc(x / y);
                 Pow(x, y) => m::pow(x, y);
-                Maximum(x, y) => if (x > y) | x.is_nan() { x } else { y };
-                Minimum(x, y) => if (x < y) | x.is_nan() { x } else { y };
+                Maximum(x, y) => if (x >= y) | x.is_nan() { x } else { y };
+                Minimum(x, y) => if (x <= y) | x.is_nan() { x } else { y };
                 Fmax(x, y) => if (x > y) | y.is_nan() { x } else { y };
                 Fmin(x, y) => if (x < y) | y.is_nan() { x } else { y };
                 Hypot(x, y) => m::hypot(x, y);

@@ -38,9 +38,9 @@ pub trait Binary {
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
 }
 
-/// A function of three arguments of the result's type, on a block.
+/// A function of three arguments of one type, on a block.
 pub trait Ternary {
-    /// The type.
+    /// The type of arguments and result.
     type A: Copy;
     /// Computes a block.
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], c: &[Self::A; BLOCK], out: &mut [Self::A; BLOCK]);
@@ -147,7 +147,6 @@ pub unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
     unsafe {
         while at + BLOCK <= n {
             one_block_at_a_time();
-            // Fresh in each round, so that it lives in registers.
             let mut block = [std::mem::zeroed::<F::A>(); BLOCK];
             let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             let y = b.add(at).cast::<[F::A; BLOCK]>().read_unaligned();

@@ -247,12 +247,7 @@ pub fn adam_step(
 pub fn sgd_step(params: &[&Tensor], grads: &[&Tensor], buffers: &mut [Option<Tensor>], options: &Sgd) -> Result<()> {
     let (rule, o) = (&rules::SGD, options);
     check_lengths(rule.name, params.len(), &[("gradients", grads.len()), ("buffers", buffers.len())])?;
-    let on = [
-        ("maximize", o.maximize),
-        ("decay", o.weight_decay != 0.0),
-        ("momentum", o.momentum != 0.0),
-        ("nesterov", o.nesterov),
-    ];
+    let on = [("maximize", o.maximize), ("decay", o.weight_decay != 0.0), ("momentum", o.momentum != 0.0), ("nesterov", o.nesterov)];
     let switches = rule.switches(on.iter().filter(|s| s.1).map(|s| s.0))?;
     let fresh = rule.switches(["fresh"])?;
     let mut starts = Vec::with_capacity(params.len());
