@@ -74,13 +74,13 @@ macro_rules! float_steps {
             /// The step of an operation, if there is one on floats.
             pub fn step<L: Level>(op: ScalarOp) -> Option<StepFn> {
                 Some(match op {
-                    $(ScalarOp::$u => L::unary::<$u>,)*
-                    $(ScalarOp::$r => L::unary::<$r>,)*
-                    $(ScalarOp::$p => L::unary::<$p>,)*
-                    $(ScalarOp::$b => L::binary::<$b>,)*
-                    $(ScalarOp::$d => L::binary::<$d>,)*
-                    $(ScalarOp::$c => L::binary::<$c>,)*
-                    ScalarOp::Fma => L::ternary::<Fma>,
+                    $(ScalarOp::$u => L::unary::<$u>(),)*
+                    $(ScalarOp::$r => L::unary::<$r>(),)*
+                    $(ScalarOp::$p => L::unary::<$p>(),)*
+                    $(ScalarOp::$b => L::binary::<$b>(),)*
+                    $(ScalarOp::$d => L::binary::<$d>(),)*
+                    $(ScalarOp::$c => L::binary::<$c>(),)*
+                    ScalarOp::Fma => L::ternary::<Fma>(),
                     ScalarOp::Select => L::select::<$t>,
                     _ => return None,
                 })

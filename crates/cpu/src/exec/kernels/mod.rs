@@ -50,9 +50,9 @@ fn step_for<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
 
 fn is_zero_for<L: Level>(class: Class) -> StepFn {
     match class {
-        Class::Bool => L::unary::<integer::IsZero<u8>>,
-        Class::I32 => L::unary::<integer::IsZero<i32>>,
-        _ => L::unary::<integer::IsZero<i64>>,
+        Class::Bool => L::unary::<integer::IsZero<u8>>(),
+        Class::I32 => L::unary::<integer::IsZero<i32>>(),
+        _ => L::unary::<integer::IsZero<i64>>(),
     }
 }
 
