@@ -22,13 +22,15 @@ use std::ops::Range;
 const PARALLEL: f64 = 1.0e6;
 
 /// One product for each group, but for the groups' addresses.
-struct Part {
-    windows: Places,
-    taps: Vec<Tap>,
+pub struct Part {
+    /// Where the positions' windows lie.
+    pub windows: Places,
+    /// The windows' elements.
+    pub taps: Vec<Tap>,
     /// Where the result's or the gradient's positions lie.
-    image: Places,
+    pub image: Places,
     /// Elements to the first of them.
-    start: isize,
+    pub start: isize,
 }
 
 /// See [`Conv`].
@@ -67,7 +69,7 @@ pub unsafe fn run<T: Element>(call: &Conv) {
 }
 
 /// The windows that positions see, and where the positions lie.
-fn parts(call: &Conv) -> Vec<Part> {
+pub fn parts(call: &Conv) -> Vec<Part> {
     let (x, y) = (&call.x.strides, &call.y.strides);
     if call.kind != ConvKind::Input {
         let axes = std::array::from_fn(|d| Axis {
