@@ -11,10 +11,12 @@
 //! taps that reach it.
 
 use super::operands::{Element, Image, Target, Weight, Windows};
+use super::turned;
 use super::windows::{Axis, Places, Tap, taps};
 use crate::gemm::{Bias, Indirect, IndirectProduct, Table};
 use crate::nn::real::Shared;
 use crate::pool;
+use flambeau_base::Result;
 use flambeau_engine::backend::layers::{Conv, ConvKind};
 use std::ops::Range;
 
@@ -37,7 +39,18 @@ pub struct Part {
 ///
 /// # Safety
 /// The kernel contract.
-pub unsafe fn run<T: Element>(call: &Conv) {
+pub unsafe fn run<T: Element>(call: &Conv) -> Result<()> {
+    let mut call = *call;
+    // SAFETY: the caller's. The copy lives as long as it is read.
+    let _copy = unsafe { if call.kind == ConvKind::Weight { turned::input::<T>(&mut call)? } else { turned::weight::<T>(&mut call)? } };
+    // SAFETY: the caller's.
+    unsafe { products::<T>(&call) };
+    Ok(())
+}
+
+/// # Safety
+/// The kernel contract.
+unsafe fn products<T: Element>(call: &Conv) {
     let parts = parts(call);
     let count = parts.len() * call.groups;
     let shared = Shared((*call, &parts[..]));
