@@ -12,9 +12,13 @@ use std::ops::Range;
 /// Multiply-adds that are worth a thread.
 const GRAIN: usize = 64 << 10;
 
+/// Output channels of a group from which on a matrix product of the group is faster.
+const MANY: usize = 4;
+
 /// Whether a convolution is computed here.
 pub fn fits(call: &Conv) -> bool {
-    call.channels[0] == 1 && (rows_adjacent(call) || channels_adjacent(call))
+    let few = call.channels[1] < MANY || call.kind == ConvKind::Input;
+    call.channels[0] == 1 && (rows_adjacent(call) && few || channels_adjacent(call))
 }
 
 /// Whether positions lie side by side, in rows.

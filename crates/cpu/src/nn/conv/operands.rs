@@ -56,6 +56,9 @@ impl<T: Element> Windows<'_, T> {
     /// Calls `f` with the taps that a range of window elements goes through: tap, first channel, number of channels, and
     /// how many elements of the range come before.
     pub fn segments(&self, range: Range<usize>, mut f: impl FnMut(&Tap, usize, usize, usize)) {
+        if range.is_empty() {
+            return;
+        }
         let mut at = range.start;
         let (mut tap, mut c) = (at / self.channels, at % self.channels);
         while at < range.end {
