@@ -141,7 +141,17 @@ impl Layout {
         self
     }
 
+    /// Whether both have the same sizes and strides.
+    #[inline]
+    pub fn is_alike(&self, other: &Layout) -> bool {
+        // Compared one by one: a call of `memcmp` costs more than the few dimensions that there are.
+        self.ndim() == other.ndim()
+            && self.sizes.iter().zip(&other.sizes).all(|(a, b)| a == b)
+            && self.strides.iter().zip(&other.strides).all(|(a, b)| a == b)
+    }
+
     /// Whether the elements lie one after the other, last dimension fastest.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
         for (&n, &s) in self.sizes.iter().zip(&self.strides).rev() {
@@ -491,15 +501,18 @@ fn compare(a: usize, b: usize, sizes: &[usize], operands: &[&Strides]) -> std::c
 ///
 /// Alike dense operands hand on their layout; otherwise the dimensions keep the operands' order.
 impl Layout {
+    /// What contiguous operands, all alike, hand on.
+    #[inline]
+    pub fn of_alike<'a>(mut operands: impl Iterator<Item = &'a Layout>) -> Option<Layout> {
+        let first = operands.next()?;
+        (first.is_contiguous() && operands.all(|l| l.is_alike(first))).then(|| first.clone().with_offset(0))
+    }
+
     /// See [`Layout`]: the layout of a result computed element by element from these (broadcast) operands.
     pub fn of_result(sizes: &[usize], operands: &[&Layout]) -> Result<Layout> {
         let same = |l: &&Layout| l.sizes[..] == *sizes;
-        if let [first, rest @ ..] = operands
-            && first.is_contiguous()
-            && same(first)
-            && rest.iter().all(|l| l.sizes == first.sizes && l.strides == first.strides)
-        {
-            return Ok(Layout { offset: 0, ..(*first).clone() });
+        if let Some(layout) = Layout::of_alike(operands.iter().copied()).filter(|l| l.sizes[..] == *sizes) {
+            return Ok(layout);
         }
         if operands.iter().all(|l| same(l) && l.is_contiguous()) || sizes.len() <= 1 {
             return Layout::contiguous(sizes);
