@@ -3,6 +3,7 @@
 //! A [`Module`] is anything that holds parameters; `#[derive(Module)]` (from the crate `flambeau`)
 //! makes one of a struct. A [`Layer`] is a module from one tensor to one tensor.
 
+mod conv;
 mod dropout;
 mod embedding;
 pub mod init;
@@ -12,6 +13,7 @@ mod norm;
 pub mod optim;
 mod sequential;
 
+pub use conv::{Conv, Conv1d, Conv2d, Conv3d, ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use linear::Linear;
