@@ -11,6 +11,7 @@ mod module;
 mod norm;
 pub mod optim;
 mod sequential;
+mod spatial;
 
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -18,3 +19,4 @@ pub use linear::Linear;
 pub use module::{Buffer, LoadReport, Mode, Module, Parameter, Path, Slot, StateDict, clip_grad_norm};
 pub use norm::LayerNorm;
 pub use sequential::{Activation, Layer, Sequential};
+pub use spatial::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d, Upsample};

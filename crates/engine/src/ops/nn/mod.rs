@@ -9,6 +9,8 @@ mod average_pool;
 mod batch_norm;
 mod conv;
 mod cross_entropy;
+mod grid_sample;
+mod interpolate;
 mod loss;
 mod max_pool;
 mod max_pool_rows;
@@ -21,6 +23,7 @@ mod resampled;
 mod shuffle;
 mod softmax;
 mod spatial;
+mod taps;
 
 use super::Op;
 use crate::Tensor;
@@ -32,9 +35,11 @@ pub use attention::{AttentionOptions, attention_composite};
 pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
+pub use interpolate::Interpolation;
 pub use norm::norm_composite;
 pub use pad::PadMode;
 pub use softmax::softmax_composite;
+pub use taps::Filter;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[Op]] = &[
@@ -50,6 +55,8 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     batch_norm::OPS,
     average_pool::OPS,
     max_pool_rows::OPS,
+    interpolate::OPS,
+    grid_sample::OPS,
 ];
 
 /// A function of tensors.
