@@ -23,6 +23,8 @@ _LAZY_NAMES = {
     "load": "serialization", "save": "serialization",
     "manual_seed": "random", "seed": "random", "initial_seed": "random", "get_rng_state": "random",
     "set_rng_state": "random",
+    "bartlett_window": "_windows", "blackman_window": "_windows", "hamming_window": "_windows", "hann_window": "_windows",
+    "kaiser_window": "_windows",
     "compile": "_compile", "set_printoptions": "_printing",
 }  # fmt: skip
 

@@ -1,11 +1,11 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
+use crate::{alloc, exec, index, nn, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
 use flambeau_engine::backend::spatial::{MaxPool, MaxPoolBackward, Resample};
-use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
+use flambeau_engine::backend::{Backend, Foreach, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
 
@@ -134,6 +134,16 @@ impl Backend for Cpu {
         unsafe { nn::loss::backward(call, grad) }
     }
 
+    unsafe fn ctc(&self, call: &Ctc) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::ctc::forward(call) }
+    }
+
+    unsafe fn ctc_backward(&self, call: &Ctc, grad: *const u8, out: *mut u8) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::ctc::backward(call, grad, out) }
+    }
+
     unsafe fn attention(&self, call: &Attention) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::attention::forward(call) }
@@ -164,14 +174,14 @@ impl Backend for Cpu {
         unsafe { nn::conv::run(call) }
     }
 
-    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+    unsafe fn columns(&self, call: &Columns) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { optim::adam(call) }
+        unsafe { nn::columns::run(call) }
     }
 
-    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+    unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { optim::sgd(call) }
+        unsafe { exec::foreach(calls) }
     }
 
     unsafe fn scan(&self, call: &Scan) -> Result<()> {

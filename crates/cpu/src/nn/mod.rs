@@ -3,7 +3,9 @@
 //! Rows are shared among the threads; what one row gives depends on that row alone.
 
 pub mod attention;
+pub mod columns;
 pub mod conv;
+pub mod ctc;
 pub mod loss;
 pub mod norm;
 pub mod norm_channels;

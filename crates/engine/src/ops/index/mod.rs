@@ -3,6 +3,7 @@
 mod address;
 mod embedding;
 mod embedding_bag;
+mod gathered;
 mod items;
 mod mask;
 mod reduce;
@@ -19,4 +20,5 @@ pub use mask::NonZero;
 pub use search::{SearchSorted, searchsorted};
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] = &[rows::OPS, scatter::OPS, mask::OPS, embedding::OPS, embedding_bag::OPS, search::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] =
+    &[rows::OPS, scatter::OPS, mask::OPS, embedding::OPS, embedding_bag::OPS, search::OPS, gathered::OPS];

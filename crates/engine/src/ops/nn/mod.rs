@@ -9,9 +9,13 @@ mod average_pool;
 mod batch_norm;
 mod conv;
 mod cross_entropy;
+mod ctc;
+mod distance;
+mod fold;
 mod grid_sample;
 mod interpolate;
 mod loss;
+mod loss_margin;
 mod max_pool;
 mod max_pool_rows;
 mod nll;
@@ -36,6 +40,7 @@ pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
 pub use interpolate::Interpolation;
+pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
 pub use softmax::softmax_composite;
@@ -53,10 +58,14 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     pad::OPS,
     shuffle::OPS,
     batch_norm::OPS,
+    fold::OPS,
     average_pool::OPS,
     max_pool_rows::OPS,
     interpolate::OPS,
     grid_sample::OPS,
+    loss_margin::OPS,
+    distance::OPS,
+    ctc::OPS,
 ];
 
 /// A function of tensors.
