@@ -34,7 +34,7 @@ def _target(input, size, scale_factor, recompute):
         size = _per_dimension(size, dims, "output size", input)
         if any(isinstance(s, float) for s in size):
             raise TypeError(
-                f"expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
+                "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
                 f"with types {[type(s) for s in size]}"
             )
         return size, None
@@ -81,9 +81,8 @@ def interpolate(
     if antialias:
         return _antialiased(input, mode, align_corners, size, factors)
     if mode == "lanczos" and dims == 2:
-        raise ValueError(
-            "Lanczos mode does not support align_corners=True" if align_corners else "Lanczos mode requires antialias=True"
-        )
+        wrong = "does not support align_corners=True" if align_corners else "requires antialias=True"
+        raise ValueError(f"Lanczos mode {wrong}")
     if exact and dims in (1, 2, 3):
         if mode == "area":
             return (getattr(_nn, f"adaptive_avg_pool{dims}d", None) or _C.adaptive_avg_pool1d)(input, size)
@@ -98,8 +97,8 @@ def interpolate(
         if name == mode and input.dim() in _MODES_OF:
             raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs {needed}D input")
     raise NotImplementedError(
-        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear | "
-        f"bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear "
+        f"| bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
     )
 
 
@@ -162,7 +161,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 
 def affine_grid(theta, size, align_corners=None):
-    """The grid of :func:`grid_sample` that the affine maps ``theta``, (batch, d, d + 1), give for a result of ``size``."""
+    """The grid of :func:`grid_sample` that affine maps ``theta``, (batch, d, d + 1), give for a result of ``size``."""
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     rows, columns = {4: (2, 3), 5: (3, 4)}.get(len(size), (0, 0))
@@ -189,8 +188,8 @@ def _bags(input, offsets, per_sample_weights):
     """Indices, offsets and weights as vectors: a matrix of indices has its rows as bags."""
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError(
-            f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, then it must have the "
-            f"same shape as the input ({tuple(input.shape)})"
+            f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, then it must have "
+            f"the same shape as the input ({tuple(input.shape)})"
         )
     if input.dim() == 2:
         if offsets is not None:
@@ -229,17 +228,22 @@ def embedding_bag(
     """Sums, means or maxima (``mode``) of the rows of ``weight`` that ``input`` names, bag by bag.
 
     Bags are the rows of a matrix, or begin at ``offsets`` in a vector, which with ``include_last_offset`` end with its
-    length. Rows are multiplied by ``per_sample_weights`` before they are summed; the row ``padding_idx`` counts nowhere.
+    length. Rows are multiplied by ``per_sample_weights`` before they are summed; row ``padding_idx`` counts nowhere.
     With ``max_norm`` the rows looked up are first rescaled in place. Gradients are dense, also with ``sparse``.
     """
     if weight.dtype == _C.int64 and input.is_floating_point():
-        warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.", stacklevel=2)
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
         weight, input = input, weight
     input, offsets, per_sample_weights = _bags(input, offsets, per_sample_weights)
     if mode not in _BAG_MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and (scale_grad_by_freq or sparse):
-        raise ValueError(f"max mode does not support {'scaling the gradient by the frequency' if scale_grad_by_freq else 'sparse weights'}")
+        what = "scaling the gradient by the frequency" if scale_grad_by_freq else "sparse weights"
+        raise ValueError(f"max mode does not support {what}")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "

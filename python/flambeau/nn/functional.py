@@ -294,8 +294,8 @@ def dropout(input, p=0.5, training=True, inplace=False):
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` by the numbers in ``input``.
 
-    The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first rescaled in place. Gradients
-    are dense, also with ``sparse``.
+    The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first rescaled in place.
+    Gradients are dense, also with ``sparse``.
     """
     if padding_idx is None:
         padding_idx = -1
