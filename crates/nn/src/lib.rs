@@ -12,6 +12,7 @@ mod module;
 mod norm;
 pub mod optim;
 mod sequential;
+mod spatial;
 
 pub use conv::{Conv, Conv1d, Conv2d, Conv3d, ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use dropout::Dropout;
@@ -20,3 +21,4 @@ pub use linear::Linear;
 pub use module::{Buffer, LoadReport, Mode, Module, Parameter, Path, Slot, StateDict, clip_grad_norm};
 pub use norm::LayerNorm;
 pub use sequential::{Activation, Layer, Sequential};
+pub use spatial::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d, Upsample};

@@ -43,6 +43,15 @@ from ._pooling import (  # noqa: F401
     max_unpool2d,
     max_unpool3d,
 )
+from ._resampling import (  # noqa: F401
+    affine_grid,
+    embedding_bag,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 
 _nn = _C._nn
 
@@ -286,6 +295,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     """Rows of ``weight`` by the numbers in ``input``.
 
     The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first rescaled in place.
+    Gradients are dense, also with ``sparse``.
     """
     if padding_idx is None:
         padding_idx = -1
@@ -296,8 +306,6 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         padding_idx %= rows
     if max_norm is not None:
         _renorm_rows(weight, input, max_norm, norm_type)
-    if sparse:
-        raise NotImplementedError("embedding with sparse=True: flambeau has no sparse gradients yet")
     return _C.embedding(weight, input, padding_idx, scale_grad_by_freq)
 
 

@@ -12,6 +12,8 @@ mod cross_entropy;
 mod ctc;
 mod distance;
 mod fold;
+mod grid_sample;
+mod interpolate;
 mod loss;
 mod loss_margin;
 mod max_pool;
@@ -25,6 +27,7 @@ mod resampled;
 mod shuffle;
 mod softmax;
 mod spatial;
+mod taps;
 
 use super::Op;
 use crate::Tensor;
@@ -36,10 +39,12 @@ pub use attention::{AttentionOptions, attention_composite};
 pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
+pub use interpolate::Interpolation;
 pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
 pub use softmax::softmax_composite;
+pub use taps::Filter;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[Op]] = &[
@@ -56,6 +61,8 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     fold::OPS,
     average_pool::OPS,
     max_pool_rows::OPS,
+    interpolate::OPS,
+    grid_sample::OPS,
     loss_margin::OPS,
     distance::OPS,
     ctc::OPS,
