@@ -17,6 +17,7 @@ from ._losses import (  # noqa: F401
     nll_loss,
     smooth_l1_loss,
 )
+from ._masks import _canonical_mask, _none_or_dtype  # noqa: F401
 from ._pooling import (  # noqa: F401
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,

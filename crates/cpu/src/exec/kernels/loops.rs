@@ -170,7 +170,7 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
 /// As for [`unary`], for all arguments.
 #[inline(always)]
 pub unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
-    let (out, [a, b, c]) = (out.cast::<F::A>(), args.map(|a| a.cast::<F::A>()));
+    let (out, a, b, c) = (out.cast::<F::A>(), args[0].cast::<F::A>(), args[1].cast::<F::A>(), args[2].cast::<F::A>());
     let mut at = 0;
     // SAFETY: as in `unary`.
     unsafe {
