@@ -149,10 +149,10 @@ macro_rules! float_list {
                 Div(x, y) => x / y;
                 TruncDiv(x, y) => m::trunc(x / y);
                 Pow(x, y) => m::pow(x, y);
-                Maximum(x, y) => if (x >= y) | x.is_nan() { x } else { y };
-                Minimum(x, y) => if (x <= y) | x.is_nan() { x } else { y };
-                Fmax(x, y) => if (x > y) | y.is_nan() { x } else { y };
-                Fmin(x, y) => if (x < y) | y.is_nan() { x } else { y };
+                Maximum(x, y) => if (x > y) | x.is_nan() { x } else { y };
+                Minimum(x, y) => if (x < y) | x.is_nan() { x } else { y };
+                Fmax(x, y) => if (x >= y) | y.is_nan() { x } else { y };
+                Fmin(x, y) => if (x <= y) | y.is_nan() { x } else { y };
                 Hypot(x, y) => m::hypot(x, y);
                 Atan2(x, y) => m::atan2(x, y);
                 Copysign(x, y) => x.copysign(y);
