@@ -168,3 +168,22 @@ macro_rules! float_list {
 }
 
 float_list! { f32 f64 }
+
+/// See [`math::f32::gelu_short`].
+struct GeluShort;
+
+impl Unary for GeluShort {
+    type A = f32;
+    type R = f32;
+    #[inline(always)]
+    fn block(a: &[f32; BLOCK], out: &mut [f32; BLOCK]) {
+        for i in 0..BLOCK {
+            out[i] = math::f32::gelu_short(a[i]);
+        }
+    }
+}
+
+/// The step of an operation of which 11 bits are enough, where that is less work.
+pub fn short_step<L: Level>(op: ScalarOp) -> Option<StepFn> {
+    (op == ScalarOp::Gelu).then_some(L::unary::<GeluShort> as StepFn)
+}
