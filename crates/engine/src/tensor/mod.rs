@@ -68,6 +68,8 @@ pub(crate) mod flag {
     pub const NUMBER: u8 = 32;
     /// A view made while gradients were off, or one of several outputs: not to be changed in place with gradients.
     pub const FROZEN_VIEW: u8 = 64;
+    /// A base that got another layout after views of it were made.
+    pub const RELAID: u8 = 128;
 }
 
 /// Bits of `Meta::lazy`: the memory holds other values than the tensor has.

@@ -42,7 +42,9 @@ static HARDTANH: Spec = Spec::new("hardtanh", Rule::Common, |k, x| {
 })
 .params(2)
 .refuses(|d| d == DType::Bool)
-.vjp(Reads::INPUT, |cx, g| Ok(smallvec![Some(between(g, &cx.tensor(0)?, (&cx.operand(1)?).into(), (&cx.operand(2)?).into())?), None, None]));
+.vjp(Reads::INPUT, |cx, g| {
+    Ok(smallvec![Some(between(g, &cx.tensor(0)?, (&cx.operand(1)?).into(), (&cx.operand(2)?).into())?), None, None])
+});
 
 static LEAKY_RELU: Spec = Spec::new("leaky_relu", Rule::Common, |k, x| {
     let (a, slope) = (k.widen(x[0]), k.widen(x[1]));
@@ -52,9 +54,7 @@ static LEAKY_RELU: Spec = Spec::new("leaky_relu", Rule::Common, |k, x| {
 })
 .params(1)
 .refuses(DType::is_integral)
-.vjp(Reads::INPUT, |cx, g| {
-    Ok(smallvec![Some(super::shrink::step(g, &cx.tensor(0)?, (&cx.operand(1)?).into())?), None])
-});
+.vjp(Reads::INPUT, |cx, g| Ok(smallvec![Some(super::shrink::step(g, &cx.tensor(0)?, (&cx.operand(1)?).into())?), None]));
 
 /// Parameters: alpha, scale, input scale.
 static ELU: Spec = Spec::new("elu", Rule::Common, |k, x| {
@@ -99,9 +99,7 @@ static LOGSIGMOID: Spec = Spec::new("log_sigmoid", Rule::Float, |k, x| k.log_sig
     .refuses(DType::is_integral)
     .vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.neg()?.sigmoid()?)));
 
-static SILU: Spec = Spec::new("silu", Rule::Common, |k, x| k.silu(x[0]))
-    .refuses(DType::is_integral)
-    .vjp(Reads::INPUT, |cx, g| {
+static SILU: Spec = Spec::new("silu", Rule::Common, |k, x| k.silu(x[0])).refuses(DType::is_integral).vjp(Reads::INPUT, |cx, g| {
     let x = cx.tensor(0)?;
     if x.dtype().is_complex() {
         let s = x.sigmoid()?;

@@ -150,8 +150,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("Product of `self` and `other`, element by element.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(2,1)", "T(2,3), 2"])
         .reference(|x| x[0] * x[1]),
-    pointwise("multiply(Tensor self, Tensor other) -> Tensor", &MUL).numbers(0xff)
-        .doc("Alias of `mul`.").samples(&["T(2,3), T(3)"]),
+    pointwise("multiply(Tensor self, Tensor other) -> Tensor", &MUL).numbers(0xff).doc("Alias of `mul`.").samples(&["T(2,3), T(3)"]),
     pointwise("neg(Tensor self) -> Tensor", &NEG)
         .doc("`-self`, element by element. bool is refused: use `~`.")
         .samples(&["T(2,3)"])
@@ -175,9 +174,9 @@ pub(super) static OPS: &[Op] = &[
         let bool = matches!(x, Operand::Tensor(t) if t.dtype() == DType::Bool);
         Ok(if bool { (&MUL, smallvec![x, 1.into()]) } else { (&SQUARE, smallvec![x]) })
     })
-        .doc("`self * self`, element by element.")
-        .samples(&["T(2,3)"])
-        .reference(|x| x[0] * x[0]),
+    .doc("`self * self`, element by element.")
+    .samples(&["T(2,3)"])
+    .reference(|x| x[0] * x[0]),
     pointwise("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", &ADDCMUL)
         .doc("`self + value * tensor1 * tensor2`, element by element.")
         .samples(&["T(2,3), T(2,3), T(3)", "T(2,3), T(2,3), T(2,3), value=2"])

@@ -25,13 +25,11 @@ fn over(y: &Tensor, x: &Tensor) -> Result<Tensor> {
     y.div(&x.masked_fill(&tiny, 1.0)?)?.masked_fill(&tiny, 0.5)
 }
 
-static I1: Spec = Spec::new("special_i1", Rule::Float, |k, x| k.special(Special::I1, x)).refuses(DType::is_complex).vjp(
-    Reads::both(0b1, 1),
-    |cx, g| {
+static I1: Spec =
+    Spec::new("special_i1", Rule::Float, |k, x| k.special(Special::I1, x)).refuses(DType::is_complex).vjp(Reads::both(0b1, 1), |cx, g| {
         let x = cx.tensor(0)?;
         one(g.mul(&call(&I0, &[(&x).into()])?.sub(&over(&cx.output()?, &x)?)?))
-    },
-);
+    });
 
 static I1E: Spec = Spec::new("special_i1e", Rule::Float, |k, x| k.special(Special::I1e, x)).refuses(DType::is_complex).vjp(
     Reads::both(0b1, 1),
@@ -115,6 +113,10 @@ pub(super) static OPS: &[Op] = &[
     row("bessel_j1(Tensor self) -> Tensor", &J1, "Bessel function of the first kind of order 1."),
     row("bessel_y0(Tensor self) -> Tensor", &Y0, "Bessel function of the second kind of order 0: minus infinity at 0, NaN below."),
     row("bessel_y1(Tensor self) -> Tensor", &Y1, "Bessel function of the second kind of order 1: minus infinity at 0, NaN below."),
-    row("spherical_bessel_j0(Tensor x) -> Tensor", &SPHERICAL_J0, "`sin(x) / x`: the spherical Bessel function of the first kind of order 0."),
+    row(
+        "spherical_bessel_j0(Tensor x) -> Tensor",
+        &SPHERICAL_J0,
+        "`sin(x) / x`: the spherical Bessel function of the first kind of order 0.",
+    ),
     row("airy_ai(Tensor x) -> Tensor", &AIRY_AI, "Airy function of the first kind."),
 ];

@@ -41,8 +41,7 @@ fn infinite(k: &mut Body, x: Val, end: f64) -> Val {
     k.eq(x, end)
 }
 
-static ISNEGINF: Spec =
-    Spec::new("isneginf", Rule::Compare, |k, x| infinite(k, x[0], f64::NEG_INFINITY)).refuses(DType::is_complex);
+static ISNEGINF: Spec = Spec::new("isneginf", Rule::Compare, |k, x| infinite(k, x[0], f64::NEG_INFINITY)).refuses(DType::is_complex);
 static ISPOSINF: Spec = Spec::new("isposinf", Rule::Compare, |k, x| infinite(k, x[0], f64::INFINITY)).refuses(DType::is_complex);
 
 static ISNAN: Spec = Spec::new("isnan", Rule::Compare, |k, x| test(k, x[0], Body::is_nan, false));
@@ -68,36 +67,31 @@ pub(super) static OPS: &[Op] = &[
         .doc("Whether `self != other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] != x[1]) as u8 as f64),
-    pointwise("not_equal(Tensor self, Tensor other) -> Tensor", &NE).numbers(0b10)
-        .doc("Alias of `ne`.").samples(&["T(2,3), T(3)"]),
+    pointwise("not_equal(Tensor self, Tensor other) -> Tensor", &NE).numbers(0b10).doc("Alias of `ne`.").samples(&["T(2,3), T(3)"]),
     pointwise("lt(Tensor self, Tensor other) -> Tensor", &LT)
         .numbers(0b10)
         .doc("Whether `self < other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] < x[1]) as u8 as f64),
-    pointwise("less(Tensor self, Tensor other) -> Tensor", &LT).numbers(0b10)
-        .doc("Alias of `lt`.").samples(&["T(2,3), T(3)"]),
+    pointwise("less(Tensor self, Tensor other) -> Tensor", &LT).numbers(0b10).doc("Alias of `lt`.").samples(&["T(2,3), T(3)"]),
     pointwise("le(Tensor self, Tensor other) -> Tensor", &LE)
         .numbers(0b10)
         .doc("Whether `self <= other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] <= x[1]) as u8 as f64),
-    pointwise("less_equal(Tensor self, Tensor other) -> Tensor", &LE).numbers(0b10)
-        .doc("Alias of `le`.").samples(&["T(2,3), T(3)"]),
+    pointwise("less_equal(Tensor self, Tensor other) -> Tensor", &LE).numbers(0b10).doc("Alias of `le`.").samples(&["T(2,3), T(3)"]),
     pointwise("gt(Tensor self, Tensor other) -> Tensor", &GT)
         .numbers(0b10)
         .doc("Whether `self > other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] > x[1]) as u8 as f64),
-    pointwise("greater(Tensor self, Tensor other) -> Tensor", &GT).numbers(0b10)
-        .doc("Alias of `gt`.").samples(&["T(2,3), T(3)"]),
+    pointwise("greater(Tensor self, Tensor other) -> Tensor", &GT).numbers(0b10).doc("Alias of `gt`.").samples(&["T(2,3), T(3)"]),
     pointwise("ge(Tensor self, Tensor other) -> Tensor", &GE)
         .numbers(0b10)
         .doc("Whether `self >= other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] >= x[1]) as u8 as f64),
-    pointwise("greater_equal(Tensor self, Tensor other) -> Tensor", &GE).numbers(0b10)
-        .doc("Alias of `ge`.").samples(&["T(2,3), T(3)"]),
+    pointwise("greater_equal(Tensor self, Tensor other) -> Tensor", &GE).numbers(0b10).doc("Alias of `ge`.").samples(&["T(2,3), T(3)"]),
     pointwise("logical_and(Tensor self, Tensor other) -> Tensor", &LOGICAL_AND)
         .numbers(0)
         .doc("Whether both are not zero, element by element; bool.")

@@ -109,10 +109,20 @@ pub(super) fn compose(re: &Tensor, im: &Tensor) -> Result<Tensor> {
 fn parts<'a>(a: &'a Args, spec: &'static Spec) -> Result<(&'static Spec, smallvec::SmallVec<[Operand<'a>; 3]>)> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     if !matches!(x.dtype(), DType::F32 | DType::F64) || !matches!(y.dtype(), DType::F32 | DType::F64) {
-        return Err(Error::not_implemented(format!("{}: Expected both inputs to be Half, Float or Double tensors but got {} and {}", a.name, x.dtype(), y.dtype())));
+        return Err(Error::not_implemented(format!(
+            "{}: Expected both inputs to be Half, Float or Double tensors but got {} and {}",
+            a.name,
+            x.dtype(),
+            y.dtype()
+        )));
     }
     if x.dtype() != y.dtype() {
-        return Err(Error::runtime(format!("{}: Expected object of scalar type {} but got scalar type {} for second argument", a.name, x.dtype(), y.dtype())));
+        return Err(Error::runtime(format!(
+            "{}: Expected object of scalar type {} but got scalar type {} for second argument",
+            a.name,
+            x.dtype(),
+            y.dtype()
+        )));
     }
     Ok((spec, smallvec![x.into(), y.into()]))
 }

@@ -3,9 +3,10 @@
 use super::{Operand, Rule, Spec, call_inplace, run_program};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::hash::QuickHasher;
+use crate::ops::table::{Args, Op, choose};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::tensor::{Overlap, lazy, overlap};
-use crate::ops::table::{Args, Op, choose};
 use crate::transform::bind1;
 use flambeau_base::{DType, Device, Error, Layout, MemoryFormat, Result, Scalar};
 use flambeau_ir::{Body, Program, Val};
@@ -13,6 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// `self` becomes the second operand.
@@ -69,7 +71,7 @@ impl Primitive for Cast {
 type Looks = (DType, u8);
 
 thread_local! {
-    static CONVERSIONS: RefCell<HashMap<(Looks, Looks), Arc<Program>>> = RefCell::new(HashMap::new());
+    static CONVERSIONS: RefCell<HashMap<(Looks, Looks), Arc<Program>, BuildHasherDefault<QuickHasher>>> = RefCell::default();
 }
 
 fn conversion(from: Looks, to: Looks) -> Result<Arc<Program>> {

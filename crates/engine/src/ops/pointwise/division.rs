@@ -27,8 +27,8 @@ static DIV_TRUNC: Spec = Spec::new("div", Rule::Common, |k, x| {
     let quotient = k.div(x[0], x[1]);
     k.trunc(quotient)
 })
-    .refuses(|d| d == DType::Bool)
-    .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
+.refuses(|d| d == DType::Bool)
+.vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 
 static FLOOR_DIVIDE: Spec = Spec::new("floor_divide", Rule::Common, |k, x| k.floor_div(x[0], x[1])).refuses(|d| d == DType::Bool);
 

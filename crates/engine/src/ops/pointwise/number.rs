@@ -66,9 +66,8 @@ fn frexp(a: &Args) -> Result<Out> {
 }
 
 /// A float times a power of 2 with a whole exponent, exact where the result can be.
-static LDEXP: Spec = Spec::new("ldexp", Rule::First, |k, x| k.special(Special::Ldexp, x)).vjp(Reads::inputs(0b10), |cx, g| {
-    Ok(smallvec![cx.when(0, || call(&LDEXP, &[g.into(), (&cx.tensor(1)?).into()]))?, None])
-});
+static LDEXP: Spec = Spec::new("ldexp", Rule::First, |k, x| k.special(Special::Ldexp, x))
+    .vjp(Reads::inputs(0b10), |cx, g| Ok(smallvec![cx.when(0, || call(&LDEXP, &[g.into(), (&cx.tensor(1)?).into()]))?, None]));
 
 fn ldexp(a: &Args) -> Result<Out> {
     if let (Operand::Tensor(x), Operand::Tensor(e)) = (a.operand(0)?, a.operand(1)?)
@@ -105,14 +104,8 @@ fn float_power(a: &Args) -> Result<Out> {
 }
 
 pub(super) static OPS: &[Op] = &[
-    pointwise("deg2rad(Tensor self) -> Tensor", &DEG2RAD)
-        .doc("Degrees to radians.")
-        .samples(&["T(2,3)"])
-        .reference(|x| x[0].to_radians()),
-    pointwise("rad2deg(Tensor self) -> Tensor", &RAD2DEG)
-        .doc("Radians to degrees.")
-        .samples(&["T(2,3)"])
-        .reference(|x| x[0].to_degrees()),
+    pointwise("deg2rad(Tensor self) -> Tensor", &DEG2RAD).doc("Degrees to radians.").samples(&["T(2,3)"]).reference(|x| x[0].to_radians()),
+    pointwise("rad2deg(Tensor self) -> Tensor", &RAD2DEG).doc("Radians to degrees.").samples(&["T(2,3)"]).reference(|x| x[0].to_degrees()),
     pointwise("copysign(Tensor self, Tensor other) -> Tensor", &COPYSIGN)
         .numbers(0b10)
         .doc("Magnitude of `self` with the sign of `other`.")

@@ -82,19 +82,17 @@ fn cx_le(low: &super::Arg, high: &super::Arg) -> Result<Tensor> {
     }
 }
 
-static CLAMP_MIN: Spec =
-    Spec::new("clamp_min", Rule::Common, |k, x| k.maximum(x[1], x[0])).vjp(Reads::inputs(0b11), |cx, g| {
-        let (x, low) = (cx.tensor(0)?, cx.operand(1)?);
-        let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
-        Ok(smallvec![cx.when(0, || keep(x.gt(&low)?))?, cx.when(1, || keep(x.lt(&low)?))?])
-    });
+static CLAMP_MIN: Spec = Spec::new("clamp_min", Rule::Common, |k, x| k.maximum(x[1], x[0])).vjp(Reads::inputs(0b11), |cx, g| {
+    let (x, low) = (cx.tensor(0)?, cx.operand(1)?);
+    let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
+    Ok(smallvec![cx.when(0, || keep(x.gt(&low)?))?, cx.when(1, || keep(x.lt(&low)?))?])
+});
 
-static CLAMP_MAX: Spec =
-    Spec::new("clamp_max", Rule::Common, |k, x| k.minimum(x[1], x[0])).vjp(Reads::inputs(0b11), |cx, g| {
-        let (x, high) = (cx.tensor(0)?, cx.operand(1)?);
-        let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
-        Ok(smallvec![cx.when(0, || keep(x.lt(&high)?))?, cx.when(1, || keep(x.gt(&high)?))?])
-    });
+static CLAMP_MAX: Spec = Spec::new("clamp_max", Rule::Common, |k, x| k.minimum(x[1], x[0])).vjp(Reads::inputs(0b11), |cx, g| {
+    let (x, high) = (cx.tensor(0)?, cx.operand(1)?);
+    let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
+    Ok(smallvec![cx.when(0, || keep(x.lt(&high)?))?, cx.when(1, || keep(x.gt(&high)?))?])
+});
 
 /// A number, or what stands for NaN, infinity and minus infinity.
 fn number(k: &mut Body, x: Val, ends: &[Val]) -> Val {
@@ -106,17 +104,15 @@ fn number(k: &mut Body, x: Val, ends: &[Val]) -> Val {
     k.select(bad, nan, finite)
 }
 
-static NAN_TO_NUM: Spec = Spec::new("nan_to_num", Rule::Common, |k, x| {
-    match k.dtype(x[0]) {
-        d if d.is_integral() => x[0],
-        d if d.is_complex() => {
-            let numbers: SmallVec<[Val; 3]> = x[1..].iter().map(|&n| k.real_part(n)).collect();
-            let (re, im) = (k.real_part(x[0]), k.imag_part(x[0]));
-            let (re, im) = (number(k, re, &numbers), number(k, im, &numbers));
-            k.compose(re, im)
-        }
-        _ => number(k, x[0], &x[1..]),
+static NAN_TO_NUM: Spec = Spec::new("nan_to_num", Rule::Common, |k, x| match k.dtype(x[0]) {
+    d if d.is_integral() => x[0],
+    d if d.is_complex() => {
+        let numbers: SmallVec<[Val; 3]> = x[1..].iter().map(|&n| k.real_part(n)).collect();
+        let (re, im) = (k.real_part(x[0]), k.imag_part(x[0]));
+        let (re, im) = (number(k, re, &numbers), number(k, im, &numbers));
+        k.compose(re, im)
     }
+    _ => number(k, x[0], &x[1..]),
 })
 .by_parts()
 .params(3)
@@ -201,7 +197,10 @@ fn filled(a: &Args) -> Chosen<'_> {
     }
     match a.operand(2)? {
         Operand::Scalar(Scalar::Complex(_)) if !a.tensor(0)?.dtype().is_complex() => {
-            return Err(Error::runtime(format!("masked_fill: value cannot be converted to type {} without overflow", a.tensor(0)?.dtype())));
+            return Err(Error::runtime(format!(
+                "masked_fill: value cannot be converted to type {} without overflow",
+                a.tensor(0)?.dtype()
+            )));
         }
         Operand::Scalar(s) => {
             s.checked_for("masked_fill", a.tensor(0)?.dtype())?;
@@ -213,7 +212,10 @@ fn filled(a: &Args) -> Chosen<'_> {
             )));
         }
         Operand::Tensor(v) if v.dtype().is_complex() && !a.tensor(0)?.dtype().is_complex() => {
-            return Err(Error::runtime(format!("masked_fill: value cannot be converted to type {} without overflow", a.tensor(0)?.dtype())));
+            return Err(Error::runtime(format!(
+                "masked_fill: value cannot be converted to type {} without overflow",
+                a.tensor(0)?.dtype()
+            )));
         }
         Operand::Tensor(_) => {}
     }
@@ -235,11 +237,11 @@ fn numbers(a: &Args) -> Chosen<'_> {
 
 pub(super) static OPS: &[Op] = &[
     choose("where(Tensor self, Tensor condition, Tensor other) -> Tensor", |a| chosen_at(a, 1))
-    .doc("`self` where `condition` (bool) holds, else `other`.")
-    .places(place::METHOD)
-    .samples(&["T(2,3), B(2,3), T(3)"])
-    .without_inplace()
-    .without_out(),
+        .doc("`self` where `condition` (bool) holds, else `other`.")
+        .places(place::METHOD)
+        .samples(&["T(2,3), B(2,3), T(3)"])
+        .without_inplace()
+        .without_out(),
     choose("where(Tensor condition, Tensor self, Tensor other) -> Tensor", |a| chosen_at(a, 0))
         .places(place::TORCH)
         .doc("`self` where `condition` (bool) holds, else `other`, with broadcasting and type promotion.")

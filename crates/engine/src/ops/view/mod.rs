@@ -6,6 +6,7 @@
 
 mod basic;
 mod complex;
+pub(crate) mod copies;
 mod dims;
 mod metadata;
 mod part;
@@ -29,15 +30,26 @@ pub(crate) use window::{slice_range, wrap_index};
 
 use super::{OutSpec, Outputs, Primitive};
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, OutputInfo};
+use crate::autograd::{Cx, Grads, OutputInfo, ViewStep};
 use flambeau_base::{DType, Error, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] =
-    &[rows::OPS, regroup::OPS, split::OPS, complex::OPS, part::OPS, strided::OPS, rearrange::OPS, repeat::OPS, triangle::OPS, metadata::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] = &[
+    rows::OPS,
+    regroup::OPS,
+    split::OPS,
+    complex::OPS,
+    part::OPS,
+    strided::OPS,
+    rearrange::OPS,
+    repeat::OPS,
+    triangle::OPS,
+    metadata::OPS,
+];
 
 /// A view: a rule for layouts and its transpose for gradients.
 pub trait View: Clone + Debug + Send + Sync + 'static {
@@ -95,6 +107,10 @@ impl<V: View> Primitive for Viewed<V> {
 
     fn is_view(&self) -> bool {
         true
+    }
+
+    fn view_step(&self, _: usize, before: Option<Arc<ViewStep>>) -> Option<Arc<ViewStep>> {
+        Some(Arc::new(ViewStep { before, op: self.clone() }))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
