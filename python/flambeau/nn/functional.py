@@ -158,36 +158,7 @@ def celu(input, alpha=1.0, inplace=False):
 
 def threshold(input, threshold, value, inplace=False):
     """``x`` where it exceeds ``threshold``, else ``value``."""
-    below = input <= threshold
-    return input.masked_fill_(below, value) if inplace else input.masked_fill(below, value)
-
-
-def hardshrink(input, lambd=0.5):
-    """``x`` where its magnitude exceeds ``lambd``, else zero."""
-    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
-
-
-def softshrink(input, lambd=0.5):
-    """``x`` moved towards zero by ``lambd``, and zero within it."""
-    if not lambd >= 0:
-        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}")
-    inside = (input >= -lambd) & (input <= lambd)
-    return _C.where(input > 0, input - lambd, input + lambd).masked_fill(inside, 0)
-
-
-def prelu(input, weight):
-    """``x`` where positive, else ``weight * x``, one weight or one for each channel (dimension 1)."""
-    if weight.numel() != 1:
-        channels = input.size(1) if input.dim() > 1 else 1
-        if weight.dim() != 1 or weight.numel() != channels:
-            raise RuntimeError(
-                f"prelu: mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                f"{weight.numel()}, and channel size = {channels}."
-            )
-        weight = weight.reshape([-1 if d == 1 else 1 for d in range(input.dim())])
-    elif weight.dim() != 0:
-        weight = weight.reshape([1] * input.dim())
-    return _C.where(input > 0, input, weight * input)
+    return _pick("threshold", inplace)(input, threshold, value)
 
 
 def tanh(input):

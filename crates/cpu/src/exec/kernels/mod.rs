@@ -61,6 +61,11 @@ pub fn step(op: ScalarOp, class: Class) -> Option<StepFn> {
     choose!(step_for(op, class))
 }
 
+/// The step of an operation whose result is rounded to a narrow float, where there is a shorter one.
+pub fn short_step(op: ScalarOp) -> Option<StepFn> {
+    choose!(float::short_step(op))
+}
+
 /// See [`convert::load`].
 pub fn load(dtype: DType) -> StepFn {
     choose!(convert::load(dtype))
