@@ -11,11 +11,11 @@ from . import _C
 from ._C import *  # noqa: F403
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._tensor import Tensor
-from .functional import block_diag, broadcast_shapes, broadcast_tensors, cartesian_prod, einsum, meshgrid, norm
+from .functional import *  # noqa: F403
 from .version import __version__
 
 _LAZY_MODULES = frozenset((
-    "autograd", "backends", "cuda", "linalg", "nn", "optim", "random", "serialization", "special", "testing", "utils",
+    "accelerator", "autograd", "backends", "cuda", "linalg", "masked", "fft", "nn", "ops", "optim", "signal", "random", "serialization", "special", "testing", "utils",
     "version",
 ))  # fmt: skip
 _LAZY_NAMES = {

@@ -86,6 +86,8 @@ impl Backend for Cpu {
                 DType::I16 => product::<i16>(call),
                 DType::I32 => product::<i32>(call),
                 DType::I64 => product::<i64>(call),
+                DType::C64 => complex_product::<num_complex::Complex32>(call),
+                DType::C128 => complex_product::<num_complex::Complex64>(call),
                 other => Err(lacking("matmul", other, DeviceKind::Cpu)),
             }
         }
@@ -151,6 +153,11 @@ impl Backend for Cpu {
         unsafe { nn::attention::backward(call) }
     }
 
+    unsafe fn conv(&self, call: &Conv) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::conv::run(call) }
+    }
+
     unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { optim::adam(call) }
@@ -210,6 +217,30 @@ unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
     let batch = [BatchAxis { len: call.batch, a: a.strides[0], b: b.strides[0], c: out.strides[0] }];
     // SAFETY: the caller's.
     unsafe { gemm_batched(&gemm, if call.batch == 1 { &[] } else { &batch }) };
+    Ok(())
+}
+
+/// A product of complex matrices, stack by stack.
+unsafe fn complex_product<T: faer::traits::ComplexField>(call: &Matmul) -> Result<()> {
+    use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
+    let mut accumulate = call.accumulate;
+    if let Some(added) = call.bias {
+        // SAFETY: the caller's: the bias has the result's dimensions.
+        unsafe { begin_with_bias(&[call.batch, call.m, call.n], &call.out, &added, accumulate)? };
+        accumulate = true;
+    }
+    let first = |o: &Operand, i: usize| o.ptr.cast::<T>().wrapping_offset(o.strides[0] * i as isize);
+    for i in 0..call.batch {
+        // SAFETY: the caller's: matrices of these sizes and strides; the result overlaps no operand.
+        let (a, b, out) = unsafe {
+            (
+                MatRef::from_raw_parts(first(&call.a, i).cast_const(), call.m, call.k, call.a.strides[1], call.a.strides[2]),
+                MatRef::from_raw_parts(first(&call.b, i).cast_const(), call.k, call.n, call.b.strides[1], call.b.strides[2]),
+                MatMut::from_raw_parts_mut(first(&call.out, i), call.m, call.n, call.out.strides[1], call.out.strides[2]),
+            )
+        };
+        matmul(out, if accumulate { Accum::Add } else { Accum::Replace }, a, b, T::one_impl(), Par::Seq);
+    }
     Ok(())
 }
 

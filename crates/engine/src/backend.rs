@@ -335,6 +335,14 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("scaled_dot_product_attention_backward", call.forward.dtype, self.kind()))
     }
 
+    /// A convolution, or the gradient of its input or its weight.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn conv(&self, call: &Conv) -> Result<()> {
+        Err(lacking("convolution", call.dtype, self.kind()))
+    }
+
     /// A step of Adam.
     ///
     /// # Safety

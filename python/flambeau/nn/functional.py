@@ -24,6 +24,8 @@ _nn = _C._nn
 _NATIVE = (
     "local_response_norm", "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
     "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
+    "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
 )  # fmt: skip
 
 for _name in _NATIVE:

@@ -1,6 +1,6 @@
 """Utilities: data loading, hooks."""
 
-_LAZY = ("data", "hooks")
+_LAZY = ("data", "hooks", "_mode_utils")
 
 
 def __getattr__(name):

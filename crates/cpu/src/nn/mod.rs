@@ -3,6 +3,7 @@
 //! Rows are shared among the threads; what one row gives depends on that row alone.
 
 pub mod attention;
+pub mod conv;
 pub mod ctc;
 pub mod loss;
 pub mod norm;

@@ -89,6 +89,62 @@ pub struct NormBackward {
     pub bias_grad: *mut u8,
 }
 
+/// Which tensor of a convolution `y = x * w` is computed from the other two.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConvKind {
+    /// `y`.
+    Output,
+    /// The gradient of `x`, given that of `y`: the transposed convolution.
+    Input,
+    /// The gradient of `w`, given that of `y`.
+    Weight,
+}
+
+/// An operand of a convolution.
+#[derive(Clone, Copy, Debug)]
+pub struct ConvOperand {
+    /// The first element.
+    pub ptr: *mut u8,
+    /// Steps of batch (for the weight: output channel), channel and three dimensions, in elements.
+    pub strides: [isize; 5],
+}
+
+/// A convolution over three dimensions, of which some may have size 1:
+/// `y[n, o, q] = sum over i, k of x[n, i, q * stride - padding + k * dilation] * w[o, i, k]`, for each group by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv {
+    /// What is computed.
+    pub kind: ConvKind,
+    /// The dtype of all operands.
+    pub dtype: DType,
+    /// Number of inputs.
+    pub batch: usize,
+    /// Number of groups.
+    pub groups: usize,
+    /// Channels of a group: of the input, of the output.
+    pub channels: [usize; 2],
+    /// Sizes of the input.
+    pub input: [usize; 3],
+    /// Sizes of the weight.
+    pub kernel: [usize; 3],
+    /// Sizes of the output.
+    pub output: [usize; 3],
+    /// Steps from window to window.
+    pub stride: [usize; 3],
+    /// How far the first window begins before the input.
+    pub padding: [usize; 3],
+    /// Steps from element to element of a window.
+    pub dilation: [usize; 3],
+    /// The input, or where its gradient goes.
+    pub x: ConvOperand,
+    /// The weight, or where its gradient goes.
+    pub w: ConvOperand,
+    /// Where the output goes, or its gradient.
+    pub y: ConvOperand,
+    /// A number for each channel that is added to the output or to the gradient of the input; may be null.
+    pub bias: *const u8,
+}
+
 /// Normalisation of `[batch, channels, behind]`: `(x - mean) * rstd * weight + bias`, weight and bias one for each channel.
 ///
 /// Statistics are those of a channel over the batch, or of a group of channels in one member of the batch. They, weight

@@ -1,11 +1,12 @@
 //! What a primitive is.
 
 use crate::Tensor;
-use crate::autograd::{Cx, Edge, Grads};
+use crate::autograd::{Cx, Edge, Grads, ViewStep};
 use flambeau_base::{DType, Device, Error, Layout, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Results of a primitive.
 pub type Outputs = SmallVec<[Tensor; 1]>;
@@ -111,10 +112,10 @@ pub trait Primitive: Any + Debug + Send + Sync {
         false
     }
 
-    /// The view that output `i` alone is, for a view of several outputs.
-    fn output_view(&self, i: usize) -> Box<dyn Primitive> {
-        let _ = i;
-        self.boxed()
+    /// For a view: the view that output `i` alone is, behind those `before` it.
+    fn view_step(&self, i: usize, before: Option<Arc<ViewStep>>) -> Option<Arc<ViewStep>> {
+        let _ = (i, before);
+        None
     }
 
     /// Whether the result is the first input with some elements changed, so that it may be computed where that input

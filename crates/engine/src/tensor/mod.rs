@@ -66,6 +66,8 @@ pub(crate) mod flag {
     pub const NUMBER: u8 = 32;
     /// A view made while gradients were off, or one of several outputs: not to be changed in place with gradients.
     pub const FROZEN_VIEW: u8 = 64;
+    /// A base that got another layout after views of it were made.
+    pub const RELAID: u8 = 128;
 }
 
 // SAFETY: everything behind the handle is atomic, behind a lock, or `meta`, for which see NOTE [metadata].

@@ -115,7 +115,7 @@ fn bind_below(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
     let recording = mode::is_grad_enabled() && inputs.iter().any(|t| t.requires_grad());
     if op.is_view() {
         for (i, out) in outputs.iter().enumerate() {
-            out.mark_view(inputs[0], op.output_view(i));
+            out.mark_view(inputs[0], op, i);
             if outputs.len() > 1 {
                 out.set_flag(crate::tensor::flag::FROZEN_VIEW, true);
             }

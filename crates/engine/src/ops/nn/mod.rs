@@ -6,6 +6,7 @@
 
 mod attention;
 mod batch_norm;
+mod conv;
 mod cross_entropy;
 mod ctc;
 mod distance;
@@ -14,7 +15,10 @@ mod loss_margin;
 mod nll;
 mod norm;
 mod norm_channels;
+mod pad;
+mod shuffle;
 mod softmax;
+mod spatial;
 
 use super::Op;
 use crate::Tensor;
@@ -23,14 +27,29 @@ use crate::ops::view::{Reshape, view};
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 
 pub use attention::{AttentionOptions, attention_composite};
+pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
 pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
-pub use norm_channels::{ChannelNorm, channel_norm_composite};
+pub use pad::PadMode;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[softmax::OPS, norm::OPS, batch_norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, loss_margin::OPS, distance::OPS, ctc::OPS, attention::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[
+    softmax::OPS,
+    norm::OPS,
+    batch_norm::OPS,
+    cross_entropy::OPS,
+    nll::OPS,
+    loss::OPS,
+    loss_margin::OPS,
+    distance::OPS,
+    ctc::OPS,
+    attention::OPS,
+    conv::OPS,
+    pad::OPS,
+    shuffle::OPS,
+];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;

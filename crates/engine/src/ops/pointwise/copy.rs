@@ -3,6 +3,7 @@
 use super::{Operand, Rule, Spec, call_inplace, run_program};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::hash::QuickHasher;
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::tensor::{Overlap, overlap};
 use crate::transform::bind1;
@@ -12,6 +13,7 @@ use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// `self` becomes the second operand.
@@ -61,7 +63,7 @@ impl Primitive for Cast {
 }
 
 thread_local! {
-    static CONVERSIONS: RefCell<HashMap<(DType, DType), Arc<Program>>> = RefCell::new(HashMap::new());
+    static CONVERSIONS: RefCell<HashMap<(DType, DType), Arc<Program>, BuildHasherDefault<QuickHasher>>> = RefCell::default();
 }
 
 fn conversion(from: DType, to: DType) -> Result<Arc<Program>> {

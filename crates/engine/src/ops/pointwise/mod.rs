@@ -268,8 +268,8 @@ impl Pointwise {
     }
 
     fn result_layout(&self, inputs: &[&Tensor]) -> Result<Layout> {
-        if let [one] = inputs {
-            return Layout::of_result(one.shape(), &[one.layout()]);
+        if let Some(layout) = Layout::of_alike(inputs.iter().map(|t| t.layout())) {
+            return Ok(layout);
         }
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|t| t.layout()).collect();
         if inputs.iter().all(|t| t.shape() == inputs[0].shape()) {
@@ -349,18 +349,13 @@ pub(crate) fn run_program(program: &Program, params: &[Scalar], inputs: &[&Tenso
     if outputs[0].numel() == 0 {
         return Ok(());
     }
-    // Only inputs of another shape need strides of their own.
-    let mut broadcast: SmallVec<[Strides; 2]> = SmallVec::new();
-    for t in inputs.iter().filter(|t| t.shape() != sizes) {
-        broadcast.push(broadcast_strides(t, sizes));
+    let first = outputs[0].layout();
+    if first.is_contiguous() && outputs[1..].iter().all(|t| t.layout().is_alike(first)) && inputs.iter().all(|t| t.layout().is_alike(first))
+    {
+        return run_flat(program, params, inputs, outputs);
     }
-    let mut stretched = broadcast.iter();
-    let mut ins: SmallVec<[Memory; 4]> = SmallVec::new();
-    for t in inputs {
-        let own = t.shape() == sizes;
-        let strides = if own { t.strides() } else { stretched.next().map_or(&[][..], |s| s) };
-        ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
-    }
+    let mut stretched = SmallVec::new();
+    let ins = broadcast_operands(inputs, sizes, &mut stretched)?;
     let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
     for t in outputs {
         outs.push(Memory { ptr: t.data_ptr_mut()?, dtype: t.dtype(), strides: t.strides() });
@@ -369,8 +364,37 @@ pub(crate) fn run_program(program: &Program, params: &[Scalar], inputs: &[&Tenso
     unsafe { backend(outputs[0].device())?.pointwise(program, params, sizes, &outs, &ins) }
 }
 
-pub(crate) fn broadcast_strides(t: &Tensor, sizes: &[usize]) -> Strides {
-    if t.shape() == sizes { Strides::from_slice(t.strides()) } else { Strides::from_slice(t.layout().broadcast_to(sizes).strides()) }
+/// [`run_program`] where all elements lie one after the other: whatever the shape, it is one dimension.
+fn run_flat(program: &Program, params: &[Scalar], inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
+    let mut ins: SmallVec<[Memory; 4]> = SmallVec::new();
+    for t in inputs {
+        ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides: &[1] });
+    }
+    let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
+    for t in outputs {
+        outs.push(Memory { ptr: t.data_ptr_mut()?, dtype: t.dtype(), strides: &[1] });
+    }
+    // SAFETY: as in `run_program`.
+    unsafe { backend(outputs[0].device())?.pointwise(program, params, &[outputs[0].numel()], &outs, &ins) }
+}
+
+/// Tensors as operands broadcast to `sizes`; those of another shape get strides of their own, kept in `stretched`.
+pub(crate) fn broadcast_operands<'a>(
+    tensors: &[&'a Tensor],
+    sizes: &[usize],
+    stretched: &'a mut SmallVec<[Strides; 2]>,
+) -> Result<SmallVec<[Memory<'a>; 4]>> {
+    for t in tensors.iter().filter(|t| t.shape() != sizes) {
+        stretched.push(Strides::from_slice(t.layout().broadcast_to(sizes).strides()));
+    }
+    let mut stretched = stretched.iter();
+    let mut operands = SmallVec::new();
+    for &t in tensors {
+        let own = t.shape() == sizes;
+        let strides = if own { t.strides() } else { stretched.next().map_or(&[][..], |s| s) };
+        operands.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
+    }
+    Ok(operands)
 }
 
 /// Calls a pointwise operation.

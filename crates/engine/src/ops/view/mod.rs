@@ -6,6 +6,7 @@
 
 mod basic;
 mod complex;
+pub(crate) mod copies;
 mod dims;
 mod metadata;
 mod rearrange;
@@ -27,11 +28,12 @@ pub(crate) use window::{slice_range, wrap_index};
 
 use super::{OutSpec, Outputs, Primitive};
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, OutputInfo};
+use crate::autograd::{Cx, Grads, OutputInfo, ViewStep};
 use flambeau_base::{DType, Error, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[super::Op]] =
@@ -88,6 +90,10 @@ impl<V: View> Primitive for Viewed<V> {
 
     fn is_view(&self) -> bool {
         true
+    }
+
+    fn view_step(&self, _: usize, before: Option<Arc<ViewStep>>) -> Option<Arc<ViewStep>> {
+        Some(Arc::new(ViewStep { before, op: self.clone() }))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
