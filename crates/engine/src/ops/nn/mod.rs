@@ -16,6 +16,8 @@ mod nll;
 mod norm;
 mod norm_channels;
 mod pad;
+mod recurrent;
+mod recurrent_cell;
 mod shuffle;
 mod softmax;
 mod spatial;
@@ -32,6 +34,8 @@ pub use cross_entropy::Reduction;
 pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
+pub use recurrent::Recurrent;
+pub use recurrent_cell::Cell;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
@@ -46,6 +50,7 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     distance::OPS,
     ctc::OPS,
     attention::OPS,
+    recurrent::OPS,
     conv::OPS,
     pad::OPS,
     shuffle::OPS,
