@@ -19,6 +19,6 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use linear::Linear;
 pub use module::{Buffer, LoadReport, Mode, Module, Parameter, Path, Slot, StateDict, clip_grad_norm};
-pub use norm::LayerNorm;
+pub use norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm, LayerNorm, RmsNorm};
 pub use sequential::{Activation, Layer, Sequential};
 pub use spatial::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d, Upsample};

@@ -5,17 +5,40 @@ callers have: ``inplace``, names of reductions, a dimension that is guessed, dep
 """
 
 from .. import _C
+from ._attention import multi_head_attention_forward  # noqa: F401
+from ._dropout import (  # noqa: F401
+    alpha_dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    rrelu,
+)
 from ._losses import (  # noqa: F401
     _legacy_reduction,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
     cross_entropy,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
     huber_loss,
     kl_div,
     l1_loss,
+    linear_cross_entropy,
+    margin_ranking_loss,
     mse_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
     nll_loss,
+    poisson_nll_loss,
     smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from ._masks import _canonical_mask, _none_or_dtype  # noqa: F401
 from ._pooling import (  # noqa: F401
@@ -58,8 +81,8 @@ _nn = _C._nn
 
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
-    "local_response_norm", "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
-    "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+    "local_response_norm", "pairwise_distance", "pdist", "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
+    "cosine_similarity", "layer_norm", "rrelu_", "relu_", "leaky_relu_", "elu_", "hardtanh_",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
     "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",

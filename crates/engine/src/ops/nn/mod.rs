@@ -24,6 +24,8 @@ mod norm_channels;
 mod pad;
 mod pool;
 mod resampled;
+mod recurrent;
+mod recurrent_cell;
 mod shuffle;
 mod softmax;
 mod spatial;
@@ -43,6 +45,8 @@ pub use interpolate::Interpolation;
 pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
+pub use recurrent::Recurrent;
+pub use recurrent_cell::Cell;
 pub use softmax::softmax_composite;
 pub use taps::Filter;
 
@@ -66,6 +70,7 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     loss_margin::OPS,
     distance::OPS,
     ctc::OPS,
+    recurrent::OPS,
 ];
 
 /// A function of tensors.
