@@ -388,3 +388,66 @@ def test_in_place_on_views():
     assert x.grad.tolist() == [1.0, 10.0, 10.0]
     with pytest.raises(RuntimeError, match="leaf"):
         x[0].add_(1)
+
+
+def _relaid(change):
+    """The gradient of `x` after `change(b)` for `b = 2 * x`, with `x = [[0, 1, 2], [3, 4, 5]]`."""
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    change(x * 2, torch.arange(1.0, 7.0).reshape(2, 3)).backward()
+    return x.grad.tolist()
+
+
+def test_views_of_a_base_that_got_another_layout():
+    # Gradients measured on PyTorch 2.15.
+    def write_through_an_old_view(b, w):
+        row = b[0]
+        b.t_()
+        row.mul_(3)
+        return (b * w.t()).sum()
+
+    def write_to_the_base(b, w):
+        row = b[0]
+        b.t_()
+        b.mul_(3)
+        return (row * w[0]).sum()
+
+    def write_through_a_view_of_an_old_view(b, w):
+        row = b[0]
+        b.t_()
+        row[1:].mul_(5)
+        return (b * w.t()).sum() + (row * w[1]).sum()
+
+    def two_changes(b, w):
+        column = b[:, 1]
+        b.t_()
+        b.unsqueeze_(0)
+        column.mul_(3)
+        b.mul_(2)
+        return (column * torch.tensor([1.0, 4.0])).sum() + (b * w.t()).sum()
+
+    def there_and_back(b, w):
+        b.t_()
+        column = b[0]
+        column.mul_(3)
+        b.t_()
+        column.add_(1)
+        return (b * b * w).sum()
+
+    assert _relaid(write_through_an_old_view) == [[6, 12, 18], [8, 10, 12]]
+    assert _relaid(write_to_the_base) == [[6, 12, 18], [0, 0, 0]]
+    assert _relaid(write_through_a_view_of_an_old_view) == [[10, 70, 90], [8, 10, 12]]
+    assert _relaid(two_changes) == [[4, 36, 12], [16, 108, 24]]
+    assert _relaid(there_and_back) == [[12, 16, 48], [912, 160, 240]]
+
+
+def test_a_second_backward_needs_only_what_was_saved():
+    # PyTorch 2.15: nothing is saved for sums and differences, so nothing is missed.
+    x = torch.ones(3, requires_grad=True)
+    loss = (x + x - 1).sum()
+    loss.backward()
+    loss.backward()
+    assert x.grad.tolist() == [4, 4, 4]
+    product = (x * x).sum()
+    product.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        product.backward()

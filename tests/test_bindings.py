@@ -146,8 +146,9 @@ def test_error_classes(x):
         x + torch.zeros(3)
     with pytest.raises(IndexError, match="Dimension out of range"):
         x.transpose(0, 5)
-    with pytest.raises(RuntimeError, match="view size is not compatible"):
+    with pytest.raises(RuntimeError, match="^view size is not compatible") as raised:
         x.T.view(4)
+    assert raised.value.__notes__ == ["view: input of shape [2, 2] and strides [1, 2], asked for [4]"]
     x + 1  # everything still works
     assert issubclass(torch.OutOfMemoryError, RuntimeError)
     with pytest.raises(RuntimeError):

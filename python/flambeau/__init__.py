@@ -14,16 +14,16 @@ from ._C import *  # noqa: F403
 from . import _private  # noqa: F401
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._tensor import Tensor
-from .functional import block_diag, broadcast_shapes, broadcast_tensors, cartesian_prod, einsum, meshgrid, norm
+from .functional import *  # noqa: F403
 from .version import __version__
 
 newaxis = None
 
 _LAZY_MODULES = frozenset((
-    "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "futures", "hub", "jit", "library", "linalg", "mps", "mtia", "multiprocessing", "nn",
-    "onnx", "optim", "overrides", "profiler", "random", "serialization", "special", "storage", "testing", "types",
-    "utils", "version", "xpu",
+    "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
+    "cuda", "distributed", "distributions", "fft", "futures", "hub", "jit", "library", "linalg", "masked",
+    "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "serialization", "signal", "special", "storage", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 # Names by the module that has them.
 _LAZY_NAMES = {
@@ -34,7 +34,7 @@ _LAZY_NAMES = {
         "random": "manual_seed seed initial_seed get_rng_state set_rng_state",
         "_compile": "compile",
         "_printing": "set_printoptions",
-        "_ops": "ops",
+        "_windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
         "amp": "autocast GradScaler",
         "amp._names": "is_autocast_cpu_enabled set_autocast_cpu_enabled get_autocast_cpu_dtype set_autocast_cpu_dtype "
         "get_autocast_gpu_dtype set_autocast_gpu_dtype is_autocast_ipu_enabled set_autocast_ipu_enabled "

@@ -42,6 +42,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: String,
+    notes: Vec<String>,
     foreign: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -52,7 +53,7 @@ impl Error {
     /// An error of a kind, with its text.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, message: message.into(), foreign: None }))
+        Error(Box::new(Inner { kind, message: message.into(), notes: Vec::new(), foreign: None }))
     }
 
     /// The operation cannot be carried out on these values.
@@ -88,7 +89,7 @@ impl Error {
     /// An error of a front end (a Python exception, say), carried through the engine untouched.
     #[cold]
     pub fn foreign(message: impl Into<String>, payload: Arc<dyn Any + Send + Sync>) -> Error {
-        Error(Box::new(Inner { kind: ErrorKind::Runtime, message: message.into(), foreign: Some(payload) }))
+        Error(Box::new(Inner { kind: ErrorKind::Runtime, message: message.into(), notes: Vec::new(), foreign: Some(payload) }))
     }
 
     /// What kind of mistake it is.
@@ -99,6 +100,18 @@ impl Error {
     /// The text.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// The same error with a line more, below its text: what was given and would fit, where programs know the text itself
+    /// from PyTorch and look for it. Python shows it as a note of the exception (PEP 678).
+    pub fn note(mut self, line: impl Into<String>) -> Error {
+        self.0.notes.push(line.into());
+        self
+    }
+
+    /// The lines of [`Error::note`].
+    pub fn notes(&self) -> &[String] {
+        &self.0.notes
     }
 
     /// What a front end gave to [`Error::foreign`].
@@ -115,7 +128,8 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        f.write_str(&self.0.message)?;
+        self.0.notes.iter().try_for_each(|line| write!(f, "\n{line}"))
     }
 }
 

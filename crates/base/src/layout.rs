@@ -141,7 +141,17 @@ impl Layout {
         self
     }
 
+    /// Whether both have the same sizes and strides.
+    #[inline]
+    pub fn is_alike(&self, other: &Layout) -> bool {
+        // Compared one by one: a call of `memcmp` costs more than the few dimensions that there are.
+        self.ndim() == other.ndim()
+            && self.sizes.iter().zip(&other.sizes).all(|(a, b)| a == b)
+            && self.strides.iter().zip(&other.strides).all(|(a, b)| a == b)
+    }
+
     /// Whether the elements lie one after the other, last dimension fastest.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
         for (&n, &s) in self.sizes.iter().zip(&self.strides).rev() {
@@ -162,6 +172,28 @@ impl Layout {
             MemoryFormat::ChannelsLast => self.ndim() == 4 && self.dense_in(&[0, 2, 3, 1]),
             MemoryFormat::ChannelsLast3d => self.ndim() == 5 && self.dense_in(&[0, 2, 3, 4, 1]),
         }
+    }
+
+    /// The memory format that the strides suggest, gaps or not: channels last where the channels are the fastest
+    /// dimension of four or five, else contiguous. Results of layers take it over.
+    pub fn suggested_format(&self) -> MemoryFormat {
+        let (format, order): (_, &[usize]) = match self.ndim() {
+            4 => (MemoryFormat::ChannelsLast, &[1, 3, 2, 0]),
+            5 => (MemoryFormat::ChannelsLast3d, &[1, 4, 3, 2, 0]),
+            _ => return MemoryFormat::Contiguous,
+        };
+        let mut least = 0;
+        if self.strides[1] == 0 {
+            return MemoryFormat::Contiguous;
+        }
+        for &d in order {
+            // Where all steps are alike (one channel, one row) the order cannot be told, and counts as contiguous.
+            if self.sizes[d] == 0 || self.strides[d] < least || (d == 0 && least == self.strides[1]) {
+                return MemoryFormat::Contiguous;
+            }
+            least = self.strides[d] * self.sizes[d].max(1) as isize;
+        }
+        format
     }
 
     fn dense_in(&self, order: &[usize]) -> bool {
@@ -469,15 +501,18 @@ fn compare(a: usize, b: usize, sizes: &[usize], operands: &[&Strides]) -> std::c
 ///
 /// Alike dense operands hand on their layout; otherwise the dimensions keep the operands' order.
 impl Layout {
+    /// What contiguous operands, all alike, hand on.
+    #[inline]
+    pub fn of_alike<'a>(mut operands: impl Iterator<Item = &'a Layout>) -> Option<Layout> {
+        let first = operands.next()?;
+        (first.is_contiguous() && operands.all(|l| l.is_alike(first))).then(|| first.clone().with_offset(0))
+    }
+
     /// See [`Layout`]: the layout of a result computed element by element from these (broadcast) operands.
     pub fn of_result(sizes: &[usize], operands: &[&Layout]) -> Result<Layout> {
         let same = |l: &&Layout| l.sizes[..] == *sizes;
-        if let [first, rest @ ..] = operands
-            && first.is_contiguous()
-            && same(first)
-            && rest.iter().all(|l| l.sizes == first.sizes && l.strides == first.strides)
-        {
-            return Ok(Layout { offset: 0, ..(*first).clone() });
+        if let Some(layout) = Layout::of_alike(operands.iter().copied()).filter(|l| l.sizes[..] == *sizes) {
+            return Ok(layout);
         }
         if operands.iter().all(|l| same(l) && l.is_contiguous()) || sizes.len() <= 1 {
             return Layout::contiguous(sizes);

@@ -1,10 +1,12 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
+use crate::{alloc, exec, index, nn, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
+use flambeau_engine::backend::spatial::{MaxPool, MaxPoolBackward, Resample};
 use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
+use flambeau_engine::backend::{Backend, Foreach, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
 
@@ -86,6 +88,8 @@ impl Backend for Cpu {
                 DType::I16 => product::<i16>(call),
                 DType::I32 => product::<i32>(call),
                 DType::I64 => product::<i64>(call),
+                DType::C64 => complex_product::<num_complex::Complex32>(call),
+                DType::C128 => complex_product::<num_complex::Complex64>(call),
                 other => Err(lacking("matmul", other, DeviceKind::Cpu)),
             }
         }
@@ -111,6 +115,16 @@ impl Backend for Cpu {
         unsafe { nn::norm::backward(call) }
     }
 
+    unsafe fn channel_norm(&self, call: &ChannelNorm) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm_channels::forward(call) }
+    }
+
+    unsafe fn channel_norm_backward(&self, call: &ChannelNormBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::norm_channels::backward(call) }
+    }
+
     unsafe fn cross_entropy(&self, call: &CrossEntropy, out: &CrossEntropyOut) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::loss::forward(call, out) }
@@ -119,6 +133,16 @@ impl Backend for Cpu {
     unsafe fn cross_entropy_backward(&self, call: &CrossEntropy, grad: &CrossEntropyGrad) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::loss::backward(call, grad) }
+    }
+
+    unsafe fn ctc(&self, call: &Ctc) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::ctc::forward(call) }
+    }
+
+    unsafe fn ctc_backward(&self, call: &Ctc, grad: *const u8, out: *mut u8) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::ctc::backward(call, grad, out) }
     }
 
     unsafe fn attention(&self, call: &Attention) -> Result<()> {
@@ -131,14 +155,35 @@ impl Backend for Cpu {
         unsafe { nn::attention::backward(call) }
     }
 
-    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+    unsafe fn resample(&self, call: &Resample) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { optim::adam(call) }
+        unsafe { nn::resample::resample(call) }
     }
 
-    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+    unsafe fn max_pool(&self, call: &MaxPool) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { optim::sgd(call) }
+        unsafe { nn::pool::forward(call) }
+    }
+
+    unsafe fn max_pool_backward(&self, call: &MaxPoolBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::pool::backward(call) }
+    }
+
+    unsafe fn conv(&self, call: &Conv) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::conv::run(call) }
+    }
+
+    unsafe fn columns(&self, call: &Columns) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::columns::run(call) }
+    }
+
+    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+    unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { exec::foreach(calls) }
     }
 
     unsafe fn scan(&self, call: &Scan) -> Result<()> {
@@ -190,6 +235,30 @@ unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
     let batch = [BatchAxis { len: call.batch, a: a.strides[0], b: b.strides[0], c: out.strides[0] }];
     // SAFETY: the caller's.
     unsafe { gemm_batched(&gemm, if call.batch == 1 { &[] } else { &batch }) };
+    Ok(())
+}
+
+/// A product of complex matrices, stack by stack.
+unsafe fn complex_product<T: faer::traits::ComplexField>(call: &Matmul) -> Result<()> {
+    use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
+    let mut accumulate = call.accumulate;
+    if let Some(added) = call.bias {
+        // SAFETY: the caller's: the bias has the result's dimensions.
+        unsafe { begin_with_bias(&[call.batch, call.m, call.n], &call.out, &added, accumulate)? };
+        accumulate = true;
+    }
+    let first = |o: &Operand, i: usize| o.ptr.cast::<T>().wrapping_offset(o.strides[0] * i as isize);
+    for i in 0..call.batch {
+        // SAFETY: the caller's: matrices of these sizes and strides; the result overlaps no operand.
+        let (a, b, out) = unsafe {
+            (
+                MatRef::from_raw_parts(first(&call.a, i).cast_const(), call.m, call.k, call.a.strides[1], call.a.strides[2]),
+                MatRef::from_raw_parts(first(&call.b, i).cast_const(), call.k, call.n, call.b.strides[1], call.b.strides[2]),
+                MatMut::from_raw_parts_mut(first(&call.out, i), call.m, call.n, call.out.strides[1], call.out.strides[2]),
+            )
+        };
+        matmul(out, if accumulate { Accum::Add } else { Accum::Replace }, a, b, T::one_impl(), Par::Seq);
+    }
     Ok(())
 }
 

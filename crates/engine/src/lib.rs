@@ -8,6 +8,7 @@ pub use flambeau_ir as ir;
 
 pub mod autograd;
 pub mod backend;
+mod hash;
 pub mod ops;
 pub mod random;
 pub mod tensor;

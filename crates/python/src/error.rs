@@ -61,6 +61,10 @@ pub fn to_exception(e: Error) -> PyErr {
     // Attached by PyO3's count, so that what the error carries (a traceback, and all that it holds) is dropped at once.
     Python::attach(|py| {
         let raised = exception(py, &e);
+        for line in e.notes() {
+            // A note that cannot be added leaves the error as it is.
+            let _ = raised.value(py).call_method1("add_note", (line,));
+        }
         drop(e);
         raised
     })

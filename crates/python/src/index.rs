@@ -10,42 +10,21 @@ use flambeau_engine::ops::index::IndexItem;
 use pyo3::exceptions::PyIndexError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PySlice;
 use smallvec::SmallVec;
 use std::ffi::c_int;
 
 type Items = SmallVec<[IndexItem; 4]>;
 
-/// One of a slice's three numbers; large ones mean "to the end".
-fn bound(py: Python<'_>, obj: &Bound<'_, PyAny>) -> Ret<Option<i64>> {
-    if obj.is_none() {
-        return Ok(None);
+fn slice(py: Python<'_>, slice: Ptr) -> Ret<IndexItem> {
+    let (mut start, mut stop, mut step) = (0, 0, 0);
+    // SAFETY: callers hold a slice object.
+    if unsafe { ffi::PySlice_Unpack(slice, &mut start, &mut stop, &mut step) } < 0 {
+        return Err(Raised(PyErr::fetch(py)));
     }
-    if let Some(n) = int_of(py, obj.as_ptr()).ok().flatten() {
-        return Ok(Some(n));
-    }
-    // SAFETY: an object; a null error class asks for clipping.
-    let n = unsafe { ffi::PyNumber_AsSsize_t(obj.as_ptr(), std::ptr::null_mut()) };
-    if n == -1 && PyErr::occurred(py) {
-        clear_error(py);
-        return Err(type_error(format!(
-            "slice indices must be integers or None or have an __index__ method, got {}",
-            type_name(obj.as_ptr())
-        )));
-    }
-    Ok(Some(n as i64))
-}
-
-fn slice(py: Python<'_>, s: &Bound<'_, PySlice>) -> Ret<IndexItem> {
-    let part = |name: &pyo3::sync::Interned| -> Ret<Option<i64>> { bound(py, &s.getattr(name.get(py))?) };
-    static START: pyo3::sync::Interned = pyo3::sync::Interned::new("start");
-    static STOP: pyo3::sync::Interned = pyo3::sync::Interned::new("stop");
-    static STEP: pyo3::sync::Interned = pyo3::sync::Interned::new("step");
-    let step = part(&STEP)?;
-    if step.is_some_and(|n| n <= 0) {
+    if step <= 0 {
         return Err(value_error("step must be greater than zero"));
     }
-    Ok(IndexItem::Slice { start: part(&START)?, stop: part(&STOP)?, step })
+    Ok(IndexItem::Slice { start: Some(start as i64), stop: (stop != isize::MAX).then_some(stop as i64), step: Some(step as i64) })
 }
 
 /// A tensor as an index: one integer without dimensions is an integer.
@@ -75,7 +54,7 @@ fn item(py: Python<'_>, ptr: Ptr) -> Ret<IndexItem> {
             };
         }
         if ffi::Py_TYPE(ptr) == &raw mut ffi::PySlice_Type {
-            return slice(py, Bound::ref_from_ptr(py, &ptr).cast_unchecked());
+            return slice(py, ptr);
         }
         if ptr == ffi::Py_None() {
             return Ok(IndexItem::NewAxis);

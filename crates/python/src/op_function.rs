@@ -58,17 +58,20 @@ unsafe extern "C" {
 impl Function {
     /// Calls it.
     pub fn call(&self, py: Python<'_>, given: Given<'_>) -> Ret<Ptr> {
+        let mut parsed = Parsed::new();
         for form in &self.forms {
-            if let Ok(parsed) = form.parse(py, given)? {
-                return self.run(py, form, parsed, given);
+            if form.parse(py, given, &mut parsed)?.is_ok() {
+                return self.run(py, form, &mut parsed, given);
             }
+            parsed.clear();
         }
         // None fits: once more, for the reasons.
         let mut misfits = Vec::new();
         for form in &self.forms {
-            if let Err(misfit) = form.parse(py, given)? {
+            if let Err(misfit) = form.parse(py, given, &mut parsed)? {
                 misfits.push(misfit);
             }
+            parsed.clear();
         }
         Err(no_fit(py, &self.name, &self.forms, &misfits, given))
     }
@@ -76,30 +79,32 @@ impl Function {
     /// Calls it on positional arguments; `None` where no row fits them.
     pub fn try_call(&self, py: Python<'_>, args: &[Ptr]) -> Ret<Option<Ptr>> {
         let given = Given { all: args, positional: args.len(), names: null_mut() };
+        let mut parsed = Parsed::new();
         for form in &self.forms {
-            if let Ok(parsed) = form.parse(py, given)? {
-                return self.run(py, form, parsed, given).map(Some);
+            if form.parse(py, given, &mut parsed)?.is_ok() {
+                return self.run(py, form, &mut parsed, given).map(Some);
             }
+            parsed.clear();
         }
         Ok(None)
     }
 
     #[inline]
-    fn run(&self, py: Python<'_>, form: &Form, parsed: Parsed, given: Given<'_>) -> Ret<Ptr> {
+    fn run(&self, py: Python<'_>, form: &Form, parsed: &mut Parsed, given: Given<'_>) -> Ret<Ptr> {
         if crate::profile::listens() {
             return crate::profile::timed(&self.name, || self.carry_out(py, form, parsed, given));
         }
         self.carry_out(py, form, parsed, given)
     }
 
-    fn carry_out(&self, py: Python<'_>, form: &Form, mut parsed: Parsed, given: Given<'_>) -> Ret<Ptr> {
+    fn carry_out(&self, py: Python<'_>, form: &Form, parsed: &mut Parsed, given: Given<'_>) -> Ret<Ptr> {
         if self.shape == Shape::InPlace {
             return run_inplace(py, form, parsed, given);
         }
         if let Some(out) = parsed.out {
-            return run_out(py, form, &parsed, out);
+            return run_out(py, form, parsed, out);
         }
-        let result = crate::unlocked::run(py, form, &mut parsed)?;
+        let result = crate::unlocked::run(py, form, parsed)?;
         if let (Some(at), Out::Tensor(t)) = (form.requires_grad, &result)
             && parsed.args().bool(at)?
         {
@@ -124,7 +129,7 @@ impl Function {
     }
 }
 
-fn run_inplace(py: Python<'_>, form: &Form, mut parsed: Parsed, given: Given<'_>) -> Ret<Ptr> {
+fn run_inplace(py: Python<'_>, form: &Form, parsed: &mut Parsed, given: Given<'_>) -> Ret<Ptr> {
     // A function may put a copy in the place of its first argument.
     let args = if matches!(form.row.call, Call::Function(_)) { parsed.owned() } else { parsed.args_mut() };
     let target = form.row.run_inplace(args)?;

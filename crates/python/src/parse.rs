@@ -64,6 +64,24 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// No arguments.
+    #[inline]
+    pub fn new() -> Parsed {
+        Parsed { args: ManuallyDrop::new(Args { name: "", values: SmallVec::new() }), borrowed: 0, out: None }
+    }
+
+    /// Forgets the arguments.
+    #[inline]
+    pub fn clear(&mut self) {
+        let borrowed = std::mem::take(&mut self.borrowed);
+        for (i, value) in self.args.values.drain(..).enumerate() {
+            if borrowed >> i & 1 != 0 {
+                forget(value);
+            }
+        }
+        self.out = None;
+    }
+
     /// The arguments.
     #[inline]
     pub fn args(&self) -> &Args {
@@ -90,13 +108,9 @@ impl Parsed {
 
 impl Drop for Parsed {
     fn drop(&mut self) {
-        let borrowed = self.borrowed;
-        for (i, value) in self.args.values.drain(..).enumerate() {
-            if borrowed >> i & 1 != 0 {
-                forget(value);
-            }
-        }
-        self.args.values = SmallVec::new();
+        self.clear();
+        // SAFETY: not used again; no value is left in it.
+        unsafe { ManuallyDrop::drop(&mut self.args) };
     }
 }
 
@@ -174,8 +188,9 @@ impl Form {
         exact.or_else(|| self.params.iter().position(|p| is_alias(p.name, name)))
     }
 
-    /// Puts a call's arguments in the parameters' places and converts them.
-    pub fn parse(&self, py: Python<'_>, given: Given<'_>) -> Ret<Result<Parsed, Misfit>> {
+    /// Puts a call's arguments in the parameters' places and converts them into `parsed`, which holds none yet.
+    pub fn parse(&self, py: Python<'_>, given: Given<'_>, parsed: &mut Parsed) -> Ret<Result<(), Misfit>> {
+        parsed.args.name = self.name;
         let n = self.params.len();
         let mut spread_count = 0;
         let mut positional = given.positional;
@@ -191,13 +206,12 @@ impl Form {
         if positional + spread_count + given.named() < self.required {
             return Ok(Err(Misfit::Missing(positional + spread_count)));
         }
-        let mut parsed = Parsed { args: ManuallyDrop::new(Args { name: self.name, values: SmallVec::new() }), borrowed: 0, out: None };
         if given.named() == 0 {
             return self.parse_positional(py, given, positional, spread_count, parsed);
         }
         let mut places: SmallVec<[Ptr; 8]> = SmallVec::from_elem(std::ptr::null_mut(), n);
         places[..positional].copy_from_slice(&given.all[..positional]);
-        if let Err(misfit) = self.place_named(py, given, &mut places, &mut parsed, spread_count)? {
+        if let Err(misfit) = self.place_named(py, given, &mut places, parsed, spread_count)? {
             return Ok(Err(misfit));
         }
         for i in 0..n {
@@ -220,7 +234,7 @@ impl Form {
                 None => return Ok(Err(Misfit::Type(i, (i < positional).then_some(i), places[i]))),
             }
         }
-        Ok(Ok(parsed))
+        Ok(Ok(()))
     }
 
     /// The common form: what was given by position, then defaults.
@@ -230,8 +244,8 @@ impl Form {
         given: Given<'_>,
         positional: usize,
         spread_count: usize,
-        mut parsed: Parsed,
-    ) -> Ret<Result<Parsed, Misfit>> {
+        parsed: &mut Parsed,
+    ) -> Ret<Result<(), Misfit>> {
         for (i, &obj) in given.all[..positional].iter().enumerate() {
             match convert(py, &self.params[i], self.numbers[i], obj)? {
                 Some(c) => parsed.push(i, c),
@@ -250,7 +264,7 @@ impl Form {
                 None => return Ok(Err(Misfit::Missing(i))),
             }
         }
-        Ok(Ok(parsed))
+        Ok(Ok(()))
     }
 
     /// Whether a lone integer stands where integers are spread: `x.view(6)`.

@@ -20,8 +20,6 @@ class DeferredCudaCallError(Exception):
 
 
 def __getattr__(name):
-    from .. import _legacy
-
     if name in _LAZY:
         from importlib import import_module
 
@@ -30,9 +28,12 @@ def __getattr__(name):
         from .. import _C
 
         return _C.OutOfMemoryError
-    if name in _legacy.DTYPES:
-        made = globals()[name] = _legacy.tensor_type(name, "cuda")
-        return made
+    if name.endswith("Tensor"):
+        from .. import _legacy
+
+        if name in _legacy.DTYPES:
+            made = globals()[name] = _legacy.tensor_type(name, "cuda")
+            return made
     raise AttributeError(f"flambeau has no 'cuda.{name}' yet")
 
 

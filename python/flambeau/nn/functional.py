@@ -17,13 +17,42 @@ from ._losses import (  # noqa: F401
     nll_loss,
     smooth_l1_loss,
 )
+from ._pooling import (  # noqa: F401
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 
 _nn = _C._nn
 
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
-    "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
+    "local_response_norm", "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
     "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
+    "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
 )  # fmt: skip
 
 for _name in _NATIVE:
@@ -285,3 +314,73 @@ def _renorm_rows(weight, index, max_norm, norm_type):
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """``input`` over its root mean square along the last dimensions, times ``weight``."""
     return _native("rms_norm")(input, normalized_shape, weight, eps)
+
+
+# ---- normalisation by channels
+
+
+def _several(size):
+    """``ValueError`` where statistics would be those of one value."""
+    count = size[0]
+    for n in size[2:]:
+        count *= n
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(
+    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05
+):
+    """``(x - mean) / sqrt(variance + eps) * weight + bias`` for each channel (dimension 1).
+
+    In training the statistics are those of the batch, and the running ones, where given, are moved towards them by
+    ``momentum``; else they are the running ones.
+    """
+    if training:
+        _several(input.size())
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return _C.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+
+
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05
+):
+    """``batch_norm`` of each member of the batch by itself."""
+    if use_input_stats:
+        count = 1
+        for n in input.shape[2:]:
+            count *= n
+        if count == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    return _C.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
+    """Layer norm over groups of channels (dimension 1) and what is behind them; a weight and a bias for each channel."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    _several([input.size(0) * input.size(1) // num_groups, num_groups, *input.shape[2:]])
+    return _C.group_norm(input, num_groups, weight, bias, eps, False)
+
+
+# ---- windows of images
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of images ``[batch, channels, height, width]`` as columns ``[batch, channels * kernel, windows]``."""
+    return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns ``[batch, channels * kernel, windows]`` added up to images: what ``unfold`` took apart, windows that overlap as sums."""
+    return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def _pair(value):
+    """A number for both dimensions."""
+    return value if isinstance(value, (tuple, list)) else (value, value)

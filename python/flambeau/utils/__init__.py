@@ -2,7 +2,7 @@
 
 _LAZY = (
     "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo",
-    "tensorboard", "_pytree",
+    "tensorboard", "_mode_utils", "_pytree",
 )  # fmt: skip
 
 

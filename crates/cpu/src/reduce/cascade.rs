@@ -93,7 +93,7 @@ impl ColumnCascade {
         let last = self.counts.len() - 1;
         let (a, b) = (self.columns(last - 1, self.counts[last - 1]), self.columns(last, self.counts[last]));
         // SAFETY: the caller's; levels lie apart.
-        unsafe { (job.folder.merge_columns)(&a, &b, n) };
+        unsafe { (job.accumulators.folder.merge_columns)(&a, &b, n) };
         self.counts[last - 1] += self.counts[last];
         self.counts.pop();
     }

@@ -27,7 +27,7 @@ pub(super) struct Inner<'a> {
 
 impl<'a> Inner<'a> {
     pub(super) fn new(job: &'a Job<'a>, reduced: Space) -> Inner<'a> {
-        let direct = job.direct().filter(|&k| reduced.is_linear(k, job.call.inputs[k].dtype.size()));
+        let direct = super::direct(job.plan, job.call).filter(|&k| reduced.is_linear(k, job.call.inputs[k].dtype.size()));
         Inner { job, reduced, kept: job.split.kept_space(job.call), direct }
     }
 
@@ -76,7 +76,7 @@ impl<'a> Inner<'a> {
                     failure |= worker.eval(first * each, n * each);
                     (worker.result(0), (each * size) as isize)
                 };
-                (job.folder.each)(values, step, n, each, &columns);
+                (job.accumulators.folder.each)(values, step, n, each, &columns);
                 if job.accumulators.has_places() && !self.in_order() {
                     self.number_places(values, step, n, &columns);
                 }
@@ -94,7 +94,7 @@ impl<'a> Inner<'a> {
     unsafe fn number_places(&self, values: *const u8, step: isize, rows: usize, columns: &Columns) {
         let size = self.job.accumulators.class.size();
         for i in 0..rows {
-            let mut best = self.job.folder.identity;
+            let mut best = self.job.accumulators.folder.identity;
             // SAFETY: the columns hold as many results; a row's values are readable.
             unsafe {
                 std::ptr::copy_nonoverlapping(columns.value.add(i * size), best.value.as_mut_ptr().cast::<u8>(), size);
@@ -135,8 +135,8 @@ impl<'a> Inner<'a> {
             let mut cascade = Cascade::new();
             // SAFETY: all partial results were written, unless memory was lacking; then the results are not used.
             unsafe {
-                (0..chunks).for_each(|c| cascade.push(*partials.at(i * chunks + c), &job.folder));
-                job.accumulators.put(job.places, i, 1, &cascade.total(&job.folder).columns(), 1);
+                (0..chunks).for_each(|c| cascade.push(*partials.at(i * chunks + c), &job.accumulators.folder));
+                job.accumulators.put(job.places, i, 1, &cascade.total(&job.accumulators.folder).columns(), 1);
             }
         }
         outcome(failed.into_inner())
@@ -175,15 +175,15 @@ impl<'a> Inner<'a> {
                         failure |= worker.eval(at, n);
                         worker.result(0)
                     };
-                    let mut partial = (job.folder.fold)(values, n);
+                    let mut partial = (job.accumulators.folder.fold)(values, n);
                     if job.accumulators.has_places() {
                         partial.second = self.place(at, n, &partial, values);
                     }
-                    cascade.push(partial, &job.folder);
+                    cascade.push(partial, &job.accumulators.folder);
                 }
             }
             // SAFETY: there is a place for each task.
-            unsafe { partials.at(task).write(cascade.total(&job.folder)) };
+            unsafe { partials.at(task).write(cascade.total(&job.accumulators.folder)) };
         }
         failure
     }
@@ -200,9 +200,9 @@ impl<'a> Inner<'a> {
         let mut first = number(best.second as usize);
         for i in best.second as usize + 1..n {
             // SAFETY: element `i` of the tile, folded alone, wins against the best only where it ties and has the lower place.
-            let one = unsafe { (self.job.folder.fold)(values.add(i * size), 1) };
+            let one = unsafe { (self.job.accumulators.folder.fold)(values.add(i * size), 1) };
             let (kept, other) = (Partial { second: 2, ..*best }, Partial { second: 1, ..one });
-            if (self.job.folder.merge)(&kept, &other).second == 1 {
+            if (self.job.accumulators.folder.merge)(&kept, &other).second == 1 {
                 first = first.min(number(i));
             }
         }

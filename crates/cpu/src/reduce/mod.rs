@@ -10,6 +10,7 @@ mod cascade;
 mod fold;
 mod inner;
 mod outer;
+mod rows;
 mod shape;
 
 use crate::exec::kernels;
@@ -20,6 +21,7 @@ use crate::exec::{prepared, prepared_for_results, prepared_for_truths};
 use flambeau_base::{DType, DeviceKind, Result};
 use flambeau_engine::backend::{Combine, Operand, Reduce, lacking};
 use fold::{Columns, Folder};
+use rows::Rows;
 use shape::Split;
 use smallvec::{SmallVec, smallvec};
 
@@ -39,19 +41,24 @@ pub unsafe fn reduce(call: &Reduce) -> Result<()> {
     let plan = if truth { prepared_for_truths(call.program)? } else { prepared_for_results(call.program)? };
     let finish = prepared(call.finish)?;
     let element = call.program.output_dtypes()[0];
-    let accumulators = Accumulators::of(call.combine, element);
-    let Some(folder) = accumulators.folder else {
+    let Some(accumulators) = Accumulators::of(call.combine, element) else {
         return Err(lacking(&format!("{:?}", call.combine).to_lowercase(), element, DeviceKind::Cpu));
     };
-    let split = Split::new(call);
-    let kept: usize = split.kept_sizes.iter().product();
+    let kept: usize = call.sizes.iter().zip(call.reduced).filter(|(_, reduced)| !**reduced).map(|(n, _)| n).product();
     if kept == 0 {
         return Ok(());
     }
+    let rows = Rows::of(call, direct(plan, call), &accumulators);
+    let in_place = call.finish.is_identity() && call.outputs[0].dtype == accumulators.dtypes[0] && shape::is_dense(call, &call.outputs[0]);
+    if let (Some(rows), true) = (rows, in_place) {
+        // SAFETY: the caller's.
+        unsafe { rows.fold(call, &accumulators, &[call.outputs[0].ptr]) };
+        return Ok(());
+    }
+    let split = Split::new(call);
     let out_of_memory = |e: crate::alloc::OutOfMemory| flambeau_base::Error::runtime(e.to_string());
     let mut places: SmallVec<[*mut u8; 2]> = SmallVec::new();
     let mut memory: SmallVec<[Scratch; 2]> = SmallVec::new();
-    let in_place = call.finish.is_identity() && split.output_is_contiguous(0) && call.outputs[0].dtype == accumulators.dtypes[0];
     if in_place {
         places.push(call.outputs[0].ptr);
     } else {
@@ -61,9 +68,13 @@ pub unsafe fn reduce(call: &Reduce) -> Result<()> {
             memory.push(scratch);
         }
     }
-    let job = Job { plan, call, split: &split, folder, accumulators: &accumulators, places: &places, kept };
     // SAFETY: the caller's; the accumulators hold `kept` elements each.
-    unsafe { job.run()? };
+    unsafe {
+        match rows {
+            Some(rows) => rows.fold(call, &accumulators, &places),
+            None => Job { plan, call, split: &split, accumulators: &accumulators, places: &places, kept }.run()?,
+        }
+    }
     if in_place {
         return Ok(());
     }
@@ -81,7 +92,6 @@ struct Job<'a> {
     plan: &'a Plan,
     call: &'a Reduce<'a>,
     split: &'a Split,
-    folder: Folder,
     accumulators: &'a Accumulators,
     /// Where each accumulator's elements are, one after the other.
     places: &'a [*mut u8],
@@ -101,7 +111,7 @@ impl Job<'_> {
         // SAFETY: the caller's.
         unsafe {
             if reduced.numel == 0 {
-                let mut identity = self.folder.identity;
+                let mut identity = self.accumulators.folder.identity;
                 let columns = identity.columns();
                 (0..self.kept).for_each(|i| self.accumulators.put(self.places, i, 1, &columns, 1));
                 Ok(())
@@ -113,16 +123,16 @@ impl Job<'_> {
         }
     }
 
-    /// The input whose elements are folded as they lie in memory, if the program does nothing to them.
-    fn direct(&self) -> Option<usize> {
-        let source = self.plan.results[0] as usize;
-        (self.plan.code.is_empty() && source < self.inputs()).then_some(source)
-    }
-
     /// Number of inputs.
     fn inputs(&self) -> usize {
         self.call.inputs.len()
     }
+}
+
+/// The input whose elements are folded as they lie in memory, if the program does nothing to them.
+fn direct(plan: &Plan, call: &Reduce) -> Option<usize> {
+    let source = plan.results[0] as usize;
+    (plan.code.is_empty() && source < call.inputs.len()).then_some(source)
 }
 
 /// What a combination keeps, and how.
@@ -130,12 +140,13 @@ struct Accumulators {
     dtypes: SmallVec<[DType; 2]>,
     /// The class in which elements are folded.
     class: Class,
-    folder: Option<Folder>,
+    folder: Folder,
     combine: Combine,
 }
 
 impl Accumulators {
-    fn of(combine: Combine, element: DType) -> Accumulators {
+    /// None where that has no meaning for the dtype.
+    fn of(combine: Combine, element: DType) -> Option<Accumulators> {
         let truth = matches!(combine, Combine::Any | Combine::All);
         let class = if truth { Class::Bool } else { Class::of(element) };
         let dtypes = match combine {
@@ -144,7 +155,7 @@ impl Accumulators {
             Combine::Any | Combine::All => smallvec![DType::Bool],
             _ => smallvec![element],
         };
-        Accumulators { dtypes, class, folder: fold::folder(combine, class), combine }
+        Some(Accumulators { dtypes, class, folder: fold::folder(combine, class)?, combine })
     }
 
     /// Bytes of what is kept beside a value in [`Columns`].

@@ -57,7 +57,8 @@ impl<'a> Outer<'a> {
     pub(super) fn new(job: &'a Job<'a>, reduced: Space) -> Outer<'a> {
         let kept = job.split.kept_space_in_memory_order(job.call);
         let slice = kept.inner();
-        let direct = job.direct().filter(|&k| kept.inner_stride(k) == job.call.inputs[k].dtype.size() as isize || slice == 1);
+        let direct =
+            super::direct(job.plan, job.call).filter(|&k| kept.inner_stride(k) == job.call.inputs[k].dtype.size() as isize || slice == 1);
         let width = slice.min(if job.accumulators.second_size() == 0 { COLUMNS } else { WIDE_COLUMNS });
         let chunk = (CHUNK / width).next_power_of_two().max(GROUP);
         let (blocks, chunks) = (slice.div_ceil(width), reduced.numel.div_ceil(chunk));
@@ -168,7 +169,7 @@ impl<'a> Outer<'a> {
             self.find_rows(block, first, rows, &mut cursor, &mut pointers, &mut places);
             // SAFETY: each row has the block's columns; the cascade has room for them.
             unsafe {
-                (job.folder.rows)(&tools.cascade.next(), &pointers[..rows], &places[..rows], block.columns);
+                (job.accumulators.folder.rows)(&tools.cascade.next(), &pointers[..rows], &places[..rows], block.columns);
                 tools.cascade.push(rows, block.columns, job);
             }
         }

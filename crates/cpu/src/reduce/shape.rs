@@ -82,15 +82,19 @@ impl Split {
     pub fn contiguous_kept_strides(&self) -> Strides {
         contiguous(&self.kept_sizes)
     }
-
-    /// Whether output `j` has its elements one after the other.
-    pub fn output_is_contiguous(&self, j: usize) -> bool {
-        let dense = self.contiguous_kept_strides();
-        self.kept_sizes.iter().zip(&dense).zip(&self.output_strides[j]).all(|((&n, a), b)| n == 1 || a == b)
-    }
 }
 
-fn pick(reduced: &[bool], which: bool) -> impl Iterator<Item = usize> + '_ {
+/// Whether an output has its elements one after the other.
+pub fn is_dense(call: &Reduce, output: &Operand) -> bool {
+    let mut step = 1;
+    pick(call.reduced, false).map(|d| (call.sizes[d], output.strides[d])).rev().all(|(n, stride)| {
+        let fits = n == 1 || stride == step;
+        step *= n as isize;
+        fits
+    })
+}
+
+fn pick(reduced: &[bool], which: bool) -> impl DoubleEndedIterator<Item = usize> + '_ {
     (0..reduced.len()).filter(move |&d| reduced[d] == which)
 }
 

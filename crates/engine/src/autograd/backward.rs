@@ -3,10 +3,11 @@
 use super::mode;
 use super::node::{Edge, Grads, Node};
 use crate::Tensor;
+use crate::hash::QuickHasher;
 use flambeau_base::{Error, Result, show};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// How backward runs.
@@ -18,28 +19,8 @@ pub struct BackwardOptions {
     pub create_graph: bool,
 }
 
-/// Nodes are told apart by address: a multiplication spreads it well enough.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &b in bytes {
-            self.write_usize(b as usize);
-        }
-    }
-
-    fn write_usize(&mut self, n: usize) {
-        self.0 = (self.0 ^ (n as u64 >> 4)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
-    }
-}
-
-type Map<V> = HashMap<*const Node, V, BuildHasherDefault<AddressHasher>>;
-type Set = HashSet<*const Node, BuildHasherDefault<AddressHasher>>;
+type Map<V> = HashMap<*const Node, V, BuildHasherDefault<QuickHasher>>;
+type Set = HashSet<*const Node, BuildHasherDefault<QuickHasher>>;
 
 /// A node that is ready to run; the one recorded last comes first.
 struct Ready(Arc<Node>);

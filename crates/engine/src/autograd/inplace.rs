@@ -1,12 +1,13 @@
 //! In-place operations and the history of what they change. See NOTE [views] in `meta`.
 
-use super::meta::ViewStep;
+use super::meta::{View, ViewStep};
 use super::mode;
 use super::node::{Edge, Grads, Kind, Node, OutputInfo};
 use super::saved::SavedTensors;
 use crate::Tensor;
+use crate::ops::view::AsStrided;
 use crate::tensor::flag;
-use flambeau_base::{Error, Layout, Result};
+use flambeau_base::{Dims, Error, Layout, Result, Strides};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, Mutex};
 
@@ -78,6 +79,7 @@ pub(crate) fn check(op: &str, target: &Tensor, needs_grad: bool) -> Result<()> {
 /// Makes `node`, which changed `target`, the history of `target`, or of its base where it is a view.
 pub(crate) fn rebase(target: &Tensor, node: Arc<Node>, base_edge: Option<Edge>) -> Result<()> {
     let view = if target.has(flag::VIEW) {
+        settle_view(target);
         target.autograd().as_ref().and_then(|m| m.view.as_ref()).map(|v| (v.base.clone(), v.steps.clone()))
     } else {
         None
@@ -96,9 +98,32 @@ pub(crate) fn rebase(target: &Tensor, node: Arc<Node>, base_edge: Option<Edge>) 
     Ok(())
 }
 
+/// Puts before a view's steps the way to the layout that its base had, where the base has got another since (`t_`).
+pub(crate) fn settle_view(t: &Tensor) {
+    let relaid = |v: &&View| v.base.has(flag::RELAID);
+    let found = t.autograd().as_ref().and_then(|m| m.view.as_ref()).filter(relaid).map(|v| (v.base.clone(), v.steps.clone(), v.seen));
+    let Some((base, steps, seen)) = found else { return };
+    let before = base.autograd().as_ref().and_then(|m| m.relayouts.iter().find(|(at, _)| *at > seen).map(|(_, layout)| layout.clone()));
+    let Some(before) = before else { return };
+    let back = AsStrided {
+        sizes: Dims::from_slice(before.sizes()),
+        strides: Strides::from_slice(before.strides()),
+        offset: before.offset(),
+        origin: base.layout().clone(),
+    };
+    let steps = steps.after(back);
+    let seen = base.autograd().as_ref().and_then(|m| m.relayouts.last()).map_or(seen, |(at, _)| *at);
+    t.with_autograd(|m| {
+        if let Some(view) = &mut m.view {
+            (view.steps, view.seen) = (steps, seen);
+        }
+    });
+}
+
 /// The history of a view whose memory was written to since it was last asked for; `None` where nothing happened.
 pub(crate) fn refresh_view(t: &Tensor) -> Option<Edge> {
     let now = t.version();
+    settle_view(t);
     let (base, steps) = {
         let guard = t.autograd();
         let view = guard.as_ref()?.view.as_ref()?;
@@ -122,14 +147,10 @@ pub(crate) fn refresh_view(t: &Tensor) -> Option<Edge> {
 
 /// Nodes for the steps from a base to a view.
 fn replay_history(base: &Tensor, mut edge: Edge, steps: &Arc<ViewStep>) -> Result<Edge> {
-    let mut chain = vec![steps];
-    while let Some(before) = &chain[chain.len() - 1].before {
-        chain.push(before);
-    }
     let _guard = mode::no_grad();
     let mut at = base.alias();
-    for step in chain.into_iter().rev() {
-        at = crate::transform::bind1(&*step.op, &[&at])?;
+    for step in steps.chain() {
+        at = crate::transform::bind1(&step.op, &[&at])?;
         let node =
             Node::new(Kind::Primitive(step.op.boxed()), smallvec![Some(edge)], smallvec![OutputInfo::of(&at)], SavedTensors::default());
         edge = Edge { node, output: 0 };

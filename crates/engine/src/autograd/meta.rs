@@ -4,8 +4,9 @@ use super::hooks::Hooks;
 use super::node::{Edge, Node, Retained, bury};
 use crate::Tensor;
 use crate::ops::Primitive;
+use crate::ops::view::{View as ViewRule, Viewed};
 use crate::tensor::flag;
-use flambeau_base::{Error, Result};
+use flambeau_base::{Error, Layout, Result};
 use std::sync::{Arc, Weak};
 
 /// Kept only by tensors that require a gradient, have a history, hooks or a base.
@@ -20,6 +21,8 @@ pub(crate) struct AutogradMeta {
     /// Where a gradient goes that was asked for with `retain_grad`; the node that made the tensor fills it.
     pub retained: Option<Retained>,
     pub view: Option<View>,
+    /// For a base: the layouts that it had, each with the version at which it got another (`t_`).
+    pub relayouts: Vec<(u32, Layout)>,
 }
 
 impl Drop for AutogradMeta {
@@ -44,31 +47,45 @@ pub(crate) struct View {
 }
 
 /// A view operation and those before it.
-pub(crate) struct ViewStep {
-    pub op: Box<dyn Primitive>,
-    pub before: Option<Arc<ViewStep>>,
+pub struct ViewStep<P: ?Sized = dyn Primitive> {
+    pub(crate) before: Option<Arc<ViewStep>>,
+    pub(crate) op: P,
 }
 
-impl Drop for ViewStep {
+impl<P: ?Sized> Drop for ViewStep<P> {
     /// A loop: views of views may be many.
     fn drop(&mut self) {
         let mut before = self.before.take();
-        while let Some(mut step) = before.and_then(Arc::into_inner) {
-            before = step.before.take();
+        while let Some(mut step) = before {
+            before = Arc::get_mut(&mut step).and_then(|s| s.before.take());
         }
     }
 }
 
 impl ViewStep {
-    /// The same view of another tensor of the base's geometry.
-    pub fn replay(self: &Arc<ViewStep>, base: &Tensor) -> Result<Tensor> {
+    /// The same view of what `first` makes of a base.
+    pub fn after(self: &Arc<ViewStep>, first: impl ViewRule) -> Arc<ViewStep> {
+        let mut before: Arc<ViewStep> = Arc::new(ViewStep { before: None, op: Viewed(first) });
+        for step in self.chain() {
+            before = step.op.view_step(0, Some(before.clone())).unwrap_or(before);
+        }
+        before
+    }
+
+    /// The steps, the one from the base first.
+    pub fn chain(self: &Arc<ViewStep>) -> impl Iterator<Item = &Arc<ViewStep>> {
         let mut steps = vec![self];
         while let Some(before) = &steps[steps.len() - 1].before {
             steps.push(before);
         }
+        steps.into_iter().rev()
+    }
+
+    /// The same view of another tensor of the base's geometry.
+    pub fn replay(self: &Arc<ViewStep>, base: &Tensor) -> Result<Tensor> {
         let mut at = base.clone();
-        for step in steps.iter().rev() {
-            at = crate::transform::bind1(&*step.op, &[&at])?;
+        for step in self.chain() {
+            at = crate::transform::bind1(&step.op, &[&at])?;
         }
         Ok(at)
     }
@@ -215,10 +232,13 @@ impl Tensor {
         self.autograd().as_ref().and_then(|m| m.view.as_ref()).map(|v| v.base.clone())
     }
 
-    /// Makes `self` known as a view of `of` by a primitive.
-    pub(crate) fn mark_view(&self, of: &Tensor, op: Box<dyn Primitive>) {
+    /// Makes `self` known as output `i` of a view of `of`.
+    pub(crate) fn mark_view(&self, of: &Tensor, op: &dyn Primitive, i: usize) {
         if self.has(flag::INFERENCE) || self.is(of) {
             return;
+        }
+        if of.has(flag::VIEW) {
+            super::inplace::settle_view(of);
         }
         let above =
             of.has(flag::VIEW).then(|| of.autograd().as_ref().and_then(|m| m.view.as_ref()).map(|v| (v.base.clone(), v.steps.clone())));
@@ -226,8 +246,9 @@ impl Tensor {
             Some((base, steps)) => (base, Some(steps)),
             None => (of.clone(), None),
         };
+        let Some(steps) = op.view_step(i, before) else { return };
         let seen = self.version();
-        self.with_autograd(|m| m.view = Some(View { base, steps: Arc::new(ViewStep { op, before }), seen }));
+        self.with_autograd(|m| m.view = Some(View { base, steps, seen }));
         self.set_flag(flag::VIEW, true);
         let frozen = of.has(flag::FROZEN_VIEW) || !super::mode::is_grad_enabled();
         self.set_flag(flag::FROZEN_VIEW, frozen);

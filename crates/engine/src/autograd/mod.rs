@@ -22,6 +22,7 @@ pub use backward::BackwardOptions;
 pub use check::gradcheck;
 pub use function::{Context, Function, apply};
 pub use hooks::{HookId, NodeHook, TensorHook};
+pub use meta::ViewStep;
 pub use mode::{ModeGuard, enable_grad, inference_mode, is_grad_enabled, is_inference, no_grad, set_grad_enabled, set_inference};
 pub use node::{CustomBackward, Cx, Edge, Grads, Node, OutputInfo};
 pub use owned::{Owned, visit_owned, visit_owned_by};

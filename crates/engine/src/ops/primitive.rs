@@ -1,11 +1,12 @@
 //! What a primitive is.
 
 use crate::Tensor;
-use crate::autograd::{Cx, Edge, Grads};
+use crate::autograd::{Cx, Edge, Grads, ViewStep};
 use flambeau_base::{DType, Device, Error, Layout, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Results of a primitive.
 pub type Outputs = SmallVec<[Tensor; 1]>;
@@ -106,15 +107,20 @@ pub trait Primitive: Any + Debug + Send + Sync {
         true
     }
 
+    /// Whether it knows what to do with inputs that are conjugated or negated views, see NOTE [lazy values] in `tensor`.
+    fn takes_lazy(&self) -> bool {
+        self.is_view()
+    }
+
     /// Whether the results look at the first input's memory.
     fn is_view(&self) -> bool {
         false
     }
 
-    /// The view that output `i` alone is, for a view of several outputs.
-    fn output_view(&self, i: usize) -> Box<dyn Primitive> {
-        let _ = i;
-        self.boxed()
+    /// For a view: the view that output `i` alone is, behind those `before` it.
+    fn view_step(&self, i: usize, before: Option<Arc<ViewStep>>) -> Option<Arc<ViewStep>> {
+        let _ = (i, before);
+        None
     }
 
     /// Whether the result is the first input with some elements changed, so that it may be computed where that input

@@ -212,6 +212,8 @@ pub enum Call {
     Choose(Chooser),
     /// A function of the arguments.
     Function(fn(&Args) -> Result<Out>),
+    /// A view whose results are copied.
+    Copied(fn(&Args) -> Result<Out>),
     /// A primitive that the arguments choose, with its inputs.
     Bind(Binder),
 }
@@ -394,6 +396,7 @@ impl Op {
     fn carry_out(&self, args: &Args) -> Result<Out> {
         match self.call {
             Call::Function(f) => f(args),
+            Call::Copied(f) => super::view::copies::run(f, args),
             Call::Bind(f) => {
                 let (op, inputs) = f(args)?;
                 let mut outputs = bind(&*op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
@@ -411,7 +414,9 @@ impl Op {
         match self.call {
             Call::Pointwise(spec) => Ok((spec, (0..args.values.len()).map(|i| args.operand(i)).collect::<Result<_>>()?)),
             Call::Choose(f) => f(args),
-            Call::Function(_) | Call::Bind(_) => Err(Error::runtime(format!("{}: not a pointwise operation", self.name()))),
+            Call::Function(_) | Call::Copied(_) | Call::Bind(_) => {
+                Err(Error::runtime(format!("{}: not a pointwise operation", self.name())))
+            }
         }
     }
 
@@ -427,14 +432,14 @@ impl Op {
                 let (op, inputs) = f(args)?;
                 bind_inplace(&*op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
             }
-            Call::Function(f) => {
+            Call::Function(_) | Call::Copied(_) => {
                 crate::autograd::inplace::check(self.name(), &target, target.requires_grad())?;
                 target.check_writable(self.name())?;
                 // What the operation saves of its input must outlive the write.
                 if crate::autograd::is_grad_enabled() && target.requires_grad() {
                     args.values[0] = Value::Tensor(target.copy()?);
                 }
-                let result = f(args)?;
+                let result = self.run(args)?;
                 let [result] = result.tensors() else {
                     return Err(Error::runtime(format!("{}_: there is no one result to leave in place", self.name())));
                 };
@@ -545,7 +550,11 @@ pub fn ops() -> &'static [Row] {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
     ROWS.get_or_init(|| {
         let families = FAMILIES.iter().flat_map(|files| files.iter());
-        families.flat_map(|rows| rows.iter()).map(|op| Row { op, schema: OnceLock::new() }).collect()
+        let mut rows: Vec<&'static Op> = families.flat_map(|rows| rows.iter()).collect();
+        let copies: Vec<&'static Op> =
+            rows.iter().filter_map(|op| super::view::copies::copied(op)).map(|op| &*Box::leak(Box::new(op))).collect();
+        rows.extend(copies);
+        rows.into_iter().map(|op| Row { op, schema: OnceLock::new() }).collect()
     })
 }
 

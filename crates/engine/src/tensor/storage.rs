@@ -2,7 +2,6 @@
 
 use crate::backend::backend;
 use flambeau_base::{Device, Error, Result};
-use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -21,25 +20,30 @@ struct Inner {
     /// another thread never loses them.
     read_only: AtomicBool,
     version: AtomicU32,
-    owners: Mutex<SmallVec<[Owner; 1]>>,
+    owner: Owner,
+    /// The owners of what it was moved to.
+    more: Mutex<Vec<Owner>>,
 }
 
 enum Owner {
+    Nobody,
     Allocated(NonNull<u8>, usize),
     Borrowed(#[allow(dead_code, reason = "kept for its drop")] Box<dyn Any + Send + Sync>),
 }
 
 // SAFETY: an `Owner` is only a record of memory that is given back once, by whoever drops the storage.
 unsafe impl Send for Owner {}
+// SAFETY: as above; a shared record gives nobody access to the memory.
+unsafe impl Sync for Owner {}
 
 impl Storage {
     /// Fresh memory on a device, zeroed if asked for.
     pub fn allocate(device: Device, nbytes: usize, zeroed: bool) -> Result<Storage> {
         if device.is_meta() {
-            return Ok(Storage::from_parts(std::ptr::null_mut(), nbytes, device, false, SmallVec::new()));
+            return Ok(Storage::from_parts(std::ptr::null_mut(), nbytes, device, false, Owner::Nobody));
         }
         let ptr = backend(device)?.allocate(nbytes, zeroed)?;
-        Ok(Storage::from_parts(ptr.as_ptr(), nbytes, device, false, smallvec![Owner::Allocated(ptr, nbytes)]))
+        Ok(Storage::from_parts(ptr.as_ptr(), nbytes, device, false, Owner::Allocated(ptr, nbytes)))
     }
 
     /// Memory of somebody else's, kept alive by `owner`.
@@ -47,17 +51,18 @@ impl Storage {
     /// # Safety
     /// `ptr` is valid for reads of `nbytes` (and for writes, unless `read_only`) as long as `owner` lives.
     pub unsafe fn borrow(device: Device, ptr: *mut u8, nbytes: usize, read_only: bool, owner: Box<dyn Any + Send + Sync>) -> Storage {
-        Storage::from_parts(ptr, nbytes, device, read_only, smallvec![Owner::Borrowed(owner)])
+        Storage::from_parts(ptr, nbytes, device, read_only, Owner::Borrowed(owner))
     }
 
-    fn from_parts(ptr: *mut u8, nbytes: usize, device: Device, read_only: bool, owners: SmallVec<[Owner; 1]>) -> Storage {
+    fn from_parts(ptr: *mut u8, nbytes: usize, device: Device, read_only: bool, owner: Owner) -> Storage {
         Storage(Arc::new(Inner {
             ptr: AtomicPtr::new(ptr),
             nbytes: AtomicUsize::new(nbytes),
             device,
             read_only: AtomicBool::new(read_only),
             version: AtomicU32::new(0),
-            owners: Mutex::new(owners),
+            owner,
+            more: Mutex::new(Vec::new()),
         }))
     }
 
@@ -121,12 +126,12 @@ impl Storage {
 
     /// Moves the bytes to fresh memory of so many bytes. The old memory is kept: a view on another thread may be reading it.
     fn replace(&self, nbytes: usize) -> Result<()> {
-        let mut owners = self.0.owners.lock().map_err(|_| Error::runtime("a storage's lock was poisoned"))?;
+        let mut more = self.0.more.lock().map_err(|_| Error::runtime("a storage's lock was poisoned"))?;
         let fresh = backend(self.0.device)?.allocate(nbytes, false)?;
         let kept = self.nbytes().min(nbytes);
         // SAFETY: the old memory holds `kept` bytes, the new one too, and fresh memory overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(self.ptr(), fresh.as_ptr(), kept) };
-        owners.push(Owner::Allocated(fresh, nbytes));
+        more.push(Owner::Allocated(fresh, nbytes));
         self.0.ptr.store(fresh.as_ptr(), Ordering::Release);
         self.0.nbytes.store(nbytes, Ordering::Relaxed);
         self.0.read_only.store(false, Ordering::Release);
@@ -141,9 +146,9 @@ impl Storage {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let owners = std::mem::take(self.owners.get_mut().unwrap_or_else(|e| e.into_inner()));
-        for owner in owners {
-            if let Owner::Allocated(ptr, nbytes) = owner
+        let more = self.more.get_mut().unwrap_or_else(|e| e.into_inner());
+        for owner in std::iter::once(&self.owner).chain(more.iter()) {
+            if let &Owner::Allocated(ptr, nbytes) = owner
                 && let Ok(backend) = backend(self.device)
             {
                 // SAFETY: this memory came from the same backend with this size, and nobody holds the storage any more.

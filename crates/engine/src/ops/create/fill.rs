@@ -77,6 +77,43 @@ fn empty_strided(a: &Args) -> Result<Out> {
     o.finish(Tensor::empty_strided(&sizes("empty_strided", &a.ints(0)?)?, &strides, o.float(), o.device)?)
 }
 
+/// `empty_permuted`: dense, with the dimensions in memory in the order given.
+fn empty_permuted(a: &Args) -> Result<Out> {
+    let (o, size, order) = (Options::of(a, 2)?, sizes("empty_permuted", &a.ints(0)?)?, a.ints(1)?);
+    let order: Vec<usize> = order.iter().filter_map(|&d| usize::try_from(d).ok()).collect();
+    let distinct = (0..size.len()).all(|d| order.contains(&d));
+    if order.len() != size.len() || !distinct {
+        return Err(Error::runtime(format!(
+            "empty_permuted: Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {} is not equal to len(physical_layout) = {}, or a dimension is there twice",
+            size.len(),
+            order.len()
+        )));
+    }
+    o.finish(Tensor::empty_layout(Layout::in_order(&size, &order)?, o.float(), o.device)?)
+}
+
+fn new_empty_strided(a: &Args) -> Result<Out> {
+    let (t, o) = (a.tensor(0)?, Options::of(a, 3)?);
+    let strides: Vec<isize> = a.ints(2)?.iter().map(|&s| s as isize).collect();
+    let device = a.opt_device(5)?.unwrap_or(t.device());
+    o.finish(Tensor::empty_strided(&sizes("new_empty_strided", &a.ints(1)?)?, &strides, o.dtype.unwrap_or(t.dtype()), device)?)
+}
+
+/// `fill`: the value everywhere, with gradients for it and zeros for what it replaces.
+fn fill(a: &Args) -> Result<Out> {
+    let t = a.tensor(0)?;
+    if let Value::Tensor(v) = &a.values[1]
+        && v.ndim() > 0
+    {
+        return Err(Error::runtime(format!(
+            "fill: fill only supports 0-dimension value tensor but got tensor with {} dimensions.",
+            v.ndim()
+        )));
+    }
+    let everywhere = Tensor::ones(&[], DType::Bool, t.device())?.expand_to(t.shape())?;
+    Ok(t.masked_fill(&everywhere, a.operand(1)?)?.into())
+}
+
 fn full(a: &Args) -> Result<Out> {
     let (o, value) = (Options::of(a, 2)?, a.scalar(1)?);
     o.finish(filled(Tensor::empty(&sizes("full", &a.ints(0)?)?, o.dtype.unwrap_or(value.dtype()), o.device)?, value)?)
@@ -159,6 +196,19 @@ pub(super) static OPS: &[Op] = &[
         .doc("A tensor of these sizes and strides whose values are not set.")
         .places(TORCH)
         .without_out(),
+    function("empty_permuted(int[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", empty_permuted)
+        .doc("A tensor without gaps whose values are not set; its dimensions lie in memory in the order `physical_layout`, the last one fastest.")
+        .places(TORCH)
+        .without_out(),
+    function("new_empty_strided(Tensor self, int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", new_empty_strided)
+        .doc("A tensor of these sizes and strides in the dtype and on the device of `self` whose values are not set.")
+        .places(METHOD)
+        .without_out(),
+    function("fill(Tensor self, Tensor value) -> Tensor", fill)
+        .doc("`value`, a number or a 0-dimensional tensor, in the shape and dtype of `self`.")
+        .places(TORCH)
+        .samples(&["T(2,3), 1.5", "T(2,3), T()"])
+        .without_out(),
     function("full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", full)
         .doc("A tensor of one value, in the value's own dtype unless one is given.")
         .places(TORCH)
@@ -171,7 +221,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("The identity matrix of `n` rows.")
         .places(TORCH)
         .samples(&["3"]),
-    function("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", scalar_tensor)
+    function("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", scalar_tensor)
         .doc("A 0-dimensional tensor for a number.")
         .places(TORCH)
         .samples(&["1.5"])

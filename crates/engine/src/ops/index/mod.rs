@@ -2,6 +2,7 @@
 
 mod address;
 mod embedding;
+mod gathered;
 mod items;
 mod mask;
 mod reduce;
@@ -17,4 +18,4 @@ pub use mask::NonZero;
 pub use search::{SearchSorted, searchsorted};
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] = &[rows::OPS, scatter::OPS, mask::OPS, embedding::OPS, search::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] = &[rows::OPS, scatter::OPS, mask::OPS, embedding::OPS, search::OPS, gathered::OPS];

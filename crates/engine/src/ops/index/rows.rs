@@ -45,7 +45,7 @@ pub(super) fn check_dtype(op: &str, x: &Tensor, source: &Tensor) -> Result<()> {
 }
 
 /// Puts rows of `source` where `index` says along a dimension.
-fn place_rows(op: &'static str, mode: IndexMode, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Bound {
+pub(super) fn place_rows(op: &'static str, mode: IndexMode, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Bound {
     let d = wrap_dim(op, dim, x.ndim())?;
     let index = vector(op, indices(op, index, mode == IndexMode::Add)?)?;
     check_dtype(op, x, source)?;
@@ -72,7 +72,7 @@ fn place_rows(op: &'static str, mode: IndexMode, x: &Tensor, dim: i64, index: &T
     Ok((Box::new(rows), smallvec![x.clone(), source.clone(), index]))
 }
 
-fn carry_out(bound: Bound) -> Result<Tensor> {
+pub(super) fn carry_out(bound: Bound) -> Result<Tensor> {
     let (op, inputs) = bound?;
     bind1(&*op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>())
 }

@@ -39,8 +39,8 @@ impl Primitive for Product {
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None, None]) };
-        let a = if cx.needs(0) { Some(g.matmul(&cx.input(1)?.transpose(-2, -1)?)?) } else { None };
-        let b = if cx.needs(1) { Some(cx.input(0)?.transpose(-2, -1)?.matmul(&g)?) } else { None };
+        let a = if cx.needs(0) { Some(g.matmul(&cx.input(1)?.adjoint()?)?) } else { None };
+        let b = if cx.needs(1) { Some(cx.input(0)?.adjoint()?.matmul(&g)?) } else { None };
         Ok(smallvec![a, b])
     }
 
@@ -87,6 +87,9 @@ pub(super) fn multiply(a: &Tensor, b: &Tensor, bias: Option<&Tensor>, out: &Tens
     if out.numel() == 0 {
         return Ok(());
     }
+    if let (&[a0, a1], &[b0, b1], &[o0, o1]) = (a.strides(), b.strides(), out.strides()) {
+        return multiply_stack([a, b, out], bias, [1, m, n, k], &[[0, a0, a1], [0, b0, b1], [0, o0, o1]], [0; 3]);
+    }
     let batch = &out.shape()[..out.ndim() - 2];
     let stack = |t: &Tensor, rows: usize, columns: usize| -> Layout {
         let mut sizes = Dims::from_slice(batch);
@@ -94,7 +97,6 @@ pub(super) fn multiply(a: &Tensor, b: &Tensor, bias: Option<&Tensor>, out: &Tens
         t.layout().broadcast_to(&sizes)
     };
     let layouts = [stack(a, m, k), stack(b, k, n), out.layout().clone()];
-    let bias_strides = bias.map(|t| [0, 0, t.strides()[0]]);
     let merged = merged_from(batch, &layouts);
     let inner: usize = batch[merged..].iter().product();
     let step = |l: &Layout| if merged == batch.len() { 0 } else { innermost(&batch[merged..], &l.strides()[merged..batch.len()]) };
@@ -102,19 +104,8 @@ pub(super) fn multiply(a: &Tensor, b: &Tensor, bias: Option<&Tensor>, out: &Tens
         let s = layouts[i].strides();
         [step(&layouts[i]), s[s.len() - 2], s[s.len() - 1]]
     });
-    let pointers = [a.data_ptr()?, b.data_ptr()?, out.data_ptr_mut()?];
     let outer = Layout::contiguous(&batch[..merged])?;
-    let size = a.dtype().size() as isize;
-    let run = |offsets: [isize; 3]| -> Result<()> {
-        let operand = |i: usize| Memory { ptr: pointers[i].wrapping_offset(offsets[i] * size), dtype: a.dtype(), strides: &strides[i] };
-        let bias = match (bias, &bias_strides) {
-            (Some(t), Some(strides)) => Some(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides }),
-            _ => None,
-        };
-        let call = Matmul { batch: inner, m, n, k, a: operand(0), b: operand(1), out: operand(2), bias, accumulate: false };
-        // SAFETY: layouts stay inside their storages; `out` is fresh or checked by `bind`.
-        unsafe { backend(out.device())?.matmul(&call) }
-    };
+    let run = |offsets: [isize; 3]| multiply_stack([a, b, out], bias, [inner, m, n, k], &strides, offsets);
     if merged == 0 {
         return run([0; 3]);
     }
@@ -131,6 +122,28 @@ pub(super) fn multiply(a: &Tensor, b: &Tensor, bias: Option<&Tensor>, out: &Tens
         }
     }
     Ok(())
+}
+
+/// One stack of products: operands and result, sizes (products, rows, columns, length of the sums), the operands' strides in
+/// these, and how many elements behind their first ones they begin.
+fn multiply_stack(
+    [a, b, out]: [&Tensor; 3],
+    bias: Option<&Tensor>,
+    [batch, m, n, k]: [usize; 4],
+    strides: &[[isize; 3]; 3],
+    offsets: [isize; 3],
+) -> Result<()> {
+    let dtype = a.dtype();
+    let pointers = [a.data_ptr()?, b.data_ptr()?, out.data_ptr_mut()?];
+    let operand = |i: usize| Memory { ptr: pointers[i].wrapping_offset(offsets[i] * dtype.size() as isize), dtype, strides: &strides[i] };
+    let bias_strides = [0, 0, bias.map_or(0, |t| t.strides()[0])];
+    let bias = match bias {
+        Some(t) => Some(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides: &bias_strides }),
+        None => None,
+    };
+    let call = Matmul { batch, m, n, k, a: operand(0), b: operand(1), out: operand(2), bias, accumulate: false };
+    // SAFETY: layouts stay inside their storages; `out` is fresh or checked by `bind`.
+    unsafe { backend(out.device())?.matmul(&call) }
 }
 
 /// The first of the last dimensions of a stack that all operands walk with one stride each.

@@ -102,7 +102,7 @@ fn rank(op: &str, t: &Tensor, want: usize) -> Result<()> {
 }
 
 /// `beta * input + alpha * product`; where `beta` is 0 the input's values do not matter.
-fn weighted(a: &Args, product: Tensor) -> Result<Out> {
+pub(super) fn weighted(a: &Args, product: Tensor) -> Result<Out> {
     let (input, beta, alpha) = (a.tensor(0)?, a.scalar(3)?, a.scalar(4)?);
     let scaled = if is_one(alpha) { product } else { product.mul(alpha)? };
     if beta.to_f64() == 0.0 {

@@ -1,5 +1,6 @@
-//! Normalisation over the last dimensions: layer norm, root mean square norm; over groups of channels.
+//! Normalisation over the last dimensions: layer norm, root mean square norm.
 
+use super::batch_norm::parameter_dtype;
 use super::{check_float, into_packed, packed, second_vjp};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
@@ -280,67 +281,47 @@ impl Tensor {
     /// `RuntimeError` where input, weight or bias do not end in `shape`.
     pub fn layer_norm(&self, shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         check_shapes("layer_norm", self, shape, [("weight", weight), ("bias", bias)])?;
-        normalised(self, Norm { axes: shape.len(), eps, centred: true, weight: weight.is_some(), bias: bias.is_some() }, weight, bias)
+        parameter_dtype("layer_norm", self, &[weight, bias])?;
+        let norm = Norm { axes: shape.len(), eps, centred: true, weight: weight.is_some(), bias: bias.is_some() };
+        Ok(normalised(self, norm, weight, bias)?.swap_remove(0))
     }
 
     /// `x / sqrt(mean(x²) + eps) * weight` over the last dimensions, which have the sizes `shape`; `eps` is the dtype's unless given.
     pub fn rms_norm(&self, shape: &[i64], weight: Option<&Tensor>, eps: Option<f64>) -> Result<Tensor> {
         check_shapes("rms_norm", self, shape, [("weight", weight), ("", None)])?;
-        let eps = eps.unwrap_or(if self.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 });
-        normalised(self, Norm { axes: shape.len(), eps, centred: false, weight: weight.is_some(), bias: false }, weight, None)
-    }
-
-    /// Layer norm over groups of channels (dimension 1) and what is behind them, with a weight and bias for each channel.
-    ///
-    /// `RuntimeError` where the channels do not divide into the groups.
-    pub fn group_norm(&self, groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
-        let channels = match self.shape() {
-            [_, channels, ..] => *channels as i64,
-            shape => {
-                return Err(Error::runtime(format!(
-                    "group_norm: Expected at least 2 dimensions for input tensor but received {}",
-                    shape.len()
-                )));
-            }
-        };
-        if groups <= 0 || channels % groups != 0 {
-            return Err(Error::runtime(format!(
-                "group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape {} and num_groups={groups}",
-                show(self.shape())
-            )));
+        if self.dtype().is_complex() {
+            let eps = eps.unwrap_or_else(|| default_eps(if self.dtype() == DType::C128 { DType::F64 } else { DType::F32 }));
+            let all: SmallVec<[Tensor; 2]> = std::iter::once(self).chain(weight).cloned().collect();
+            return norm_composite(&all, shape.len(), eps, false, weight.is_some(), false);
         }
-        for (name, t) in [("weight", weight), ("bias", bias)] {
-            if let Some(t) = t
-                && (t.ndim() != 1 || t.numel() as i64 != channels)
-            {
-                return Err(Error::runtime(format!(
-                    "group_norm: Expected {name} to be a vector of size equal to the number of channels in input ({channels}), but got {name} of shape {}",
-                    show(t.shape())
-                )));
-            }
-        }
-        let behind: i64 = self.shape()[2..].iter().product::<usize>() as i64;
-        let row = channels / groups * behind;
-        let rows = self.reshape(&[self.shape()[0] as i64 * groups, row])?;
-        let plain = Norm { axes: 1, eps, centred: true, weight: false, bias: false };
-        let mut y = normalised(&rows, plain, None, None)?.reshape_to(self.shape())?;
-        let mut each: SmallVec<[i64; 6]> = smallvec![1; self.ndim()];
-        each[1] = channels;
-        if let Some(w) = weight {
-            y = y.mul(&w.reshape(&each)?)?;
-        }
-        if let Some(b) = bias {
-            y = y.add(&b.reshape(&each)?)?;
-        }
-        Ok(y)
+        super::check_float("rms_norm", self.dtype())?;
+        let eps = eps.unwrap_or_else(|| default_eps(self.dtype()));
+        let norm = Norm { axes: shape.len(), eps, centred: false, weight: weight.is_some(), bias: false };
+        Ok(normalised(self, norm, weight, None)?.swap_remove(0))
     }
 }
 
-fn normalised(x: &Tensor, norm: Norm, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
-    let mut inputs: SmallVec<[&Tensor; 3]> = smallvec![x];
-    inputs.extend(weight);
-    inputs.extend(bias);
-    Ok(bind(&norm, &inputs)?.swap_remove(0))
+/// The result and the statistics of its rows. Parameters of another dtype than `x` are taken in `f32` (`f64`), and so is `x`.
+fn normalised(x: &Tensor, norm: Norm, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Outputs> {
+    let mut inputs: SmallVec<[Tensor; 3]> = smallvec![x.clone()];
+    inputs.extend([weight, bias].into_iter().flatten().cloned());
+    let mixed = inputs.iter().any(|t| t.dtype() != x.dtype());
+    if mixed {
+        let wide = inputs.iter().fold(DType::F32, |wide, t| if t.dtype() == DType::F64 { DType::F64 } else { wide });
+        for t in &mut inputs {
+            *t = t.to_dtype(wide)?;
+        }
+    }
+    let mut found = bind(&norm, &inputs.iter().collect::<SmallVec<[&Tensor; 3]>>())?;
+    if mixed {
+        found[0] = found[0].to_dtype(x.dtype())?;
+    }
+    Ok(found)
+}
+
+/// The `eps` of root mean square norm where none is given.
+fn default_eps(dtype: DType) -> f64 {
+    if dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 }
 }
 
 fn layer_norm(a: &Args) -> Result<Out> {
@@ -351,8 +332,34 @@ fn rms_norm(a: &Args) -> Result<Out> {
     Ok(a.tensor(0)?.rms_norm(&a.ints(1)?, a.opt_tensor(2)?, a.opt_float(3)?)?.into())
 }
 
-fn group_norm(a: &Args) -> Result<Out> {
-    Ok(a.tensor(0)?.group_norm(a.int(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?.into())
+/// `layer_norm` with mean and inverse standard deviation of each row, in the parameters' dtype.
+fn native_layer_norm(a: &Args) -> Result<Out> {
+    let (x, shape, weight, bias) = (a.tensor(0)?, a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?);
+    check_shapes("native_layer_norm", x, &shape, [("weight", weight), ("bias", bias)])?;
+    let dtype = parameter_dtype("native_layer_norm", x, &[weight, bias])?;
+    let norm = Norm { axes: shape.len(), eps: a.float(4)?, centred: true, weight: weight.is_some(), bias: bias.is_some() };
+    let mut found = normalised(x, norm, weight, bias)?;
+    let mut kept: SmallVec<[i64; 6]> = x.shape().iter().map(|&n| n as i64).collect();
+    let first = kept.len() - shape.len();
+    kept[first..].fill(1);
+    for t in &mut found[1..] {
+        *t = t.to_dtype(dtype)?.reshape(&kept)?;
+    }
+    Ok(Out::Tuple(found.into_iter().collect()))
+}
+
+/// `rms_norm` with the inverse root mean square of each row.
+fn fused_rms_norm(a: &Args) -> Result<Out> {
+    let (x, shape, weight) = (a.tensor(0)?, a.ints(1)?, a.opt_tensor(2)?);
+    check_shapes("_fused_rms_norm", x, &shape, [("weight", weight), ("", None)])?;
+    let eps = a.opt_float(3)?.unwrap_or_else(|| default_eps(x.dtype()));
+    let norm = Norm { axes: shape.len(), eps, centred: false, weight: weight.is_some(), bias: false };
+    let mut found = normalised(x, norm, weight, None)?;
+    let mut kept: SmallVec<[i64; 6]> = x.shape().iter().map(|&n| n as i64).collect();
+    let first = kept.len() - shape.len();
+    kept[first..].fill(1);
+    let rstd = found.pop().ok_or_else(|| Error::runtime("_fused_rms_norm: lacks its statistics"))?.reshape(&kept)?;
+    Ok(Out::Tuple(smallvec![found.swap_remove(0), rstd]))
 }
 
 pub(super) static OPS: &[Op] = &[
@@ -369,12 +376,14 @@ pub(super) static OPS: &[Op] = &[
         .places(place::TORCH | place::NN)
         .samples(&["T(3,5), [5]", "T(2,3,4), [3, 4], T(3,4)", "T(4,40), [40], T(40), 0.1"])
         .without_out(),
-    function(
-        "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
-        group_norm,
-    )
-    .doc("Layer norm over groups of channels (dimension 1) and what is behind them, with a weight and a bias for each channel.")
-    .places(place::TORCH | place::NN)
-    .samples(&["T(2,4,3), 2", "T(2,6,3,2), 3, T(6), T(6)", "T(3,4), 2, T(4)"])
-    .without_out(),
+    function("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", native_layer_norm)
+        .doc("`layer_norm` with mean and inverse standard deviation of each row.")
+        .places(place::TORCH)
+        .samples(&["T(3,5), [5], None, None, 1e-5", "T(2,3,4), [3, 4], T(3,4), T(3,4), 0.01"])
+        .without_out(),
+    function("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)", fused_rms_norm)
+        .doc("`rms_norm` with the inverse root mean square of each row.")
+        .places(place::TORCH)
+        .samples(&["T(3,5), [5], T(5), 0.01"])
+        .without_out(),
 ];

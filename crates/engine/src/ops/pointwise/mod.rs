@@ -6,20 +6,29 @@
 
 mod activation;
 mod arithmetic;
+mod bessel;
 mod bitwise;
 mod compare;
+mod complex;
 mod copy;
 mod division;
 mod exponential;
+mod gamma;
 mod gelu;
+mod logarithmic;
+mod normal;
+mod number;
+mod polynomial;
 mod power;
 mod program;
 mod rounding;
 mod select;
 mod trigonometric;
 
-pub(crate) use copy::fill_with;
+pub(crate) use complex::CONJ_PHYSICAL;
+pub(crate) use copy::{RESOLVE, fill_with};
 pub use copy::{copy_into, expandable};
+pub(crate) use division::DIV_TRUNC;
 pub(crate) use power::power_of;
 pub use program::{FusedOp, Link, fuse};
 pub(crate) use select::MASKED_FILL;
@@ -46,6 +55,13 @@ pub(super) static FAMILIES: &[&[super::Op]] = &[
     bitwise::OPS,
     activation::OPS,
     gelu::OPS,
+    complex::OPS,
+    number::OPS,
+    logarithmic::OPS,
+    gamma::OPS,
+    normal::OPS,
+    bessel::OPS,
+    polynomial::OPS,
     select::OPS,
 ];
 
@@ -66,6 +82,12 @@ pub enum Rule {
     First,
     /// Common dtype; floats are refused.
     Integral,
+    /// As [`Rule::Common`]; complex numbers give one of their parts' dtype.
+    Real,
+    /// As [`Rule::Float`]; complex numbers give one of their parts' dtype.
+    RealFloat,
+    /// Common dtype, a real float; gives the complex dtype of such parts.
+    Complex,
 }
 
 /// A pointwise operation.
@@ -84,18 +106,29 @@ pub struct Spec {
     pub vjp: Option<fn(&OpCx, &Tensor) -> Result<Grads>>,
     /// Dtypes that it refuses, beyond those that its steps lack.
     pub refuses: fn(DType) -> bool,
+    /// The derivative rule is written for complex numbers as it stands; see [`Spec::by_parts`].
+    pub by_parts: bool,
 }
 
 impl Spec {
     /// An operation that has no derivative.
     pub const fn new(name: &'static str, rule: Rule, body: fn(&mut Body, &[Val]) -> Val) -> Spec {
-        Spec { name, rule, params: 0, body, reads: Reads::NONE, vjp: None, refuses: |_| false }
+        Spec { name, rule, params: 0, body, reads: Reads::NONE, vjp: None, refuses: |_| false, by_parts: false }
     }
 
     /// Its derivative and what that reads.
     pub const fn vjp(mut self, reads: Reads, vjp: fn(&OpCx, &Tensor) -> Result<Grads>) -> Spec {
         self.reads = reads;
         self.vjp = Some(vjp);
+        self
+    }
+
+    /// It is not holomorphic: its rule gives the gradients of complex numbers by itself.
+    ///
+    /// Other rules are those of real numbers: of a complex gradient they are given the conjugate, and what they make of
+    /// it is conjugated again, which is `g * conj(f')`.
+    pub const fn by_parts(mut self) -> Spec {
+        self.by_parts = true;
         self
     }
 
@@ -247,13 +280,18 @@ impl Pointwise {
             }
         }
         let mut compute = promotion.result()?;
-        if rule == Rule::Float && compute.is_integral() {
+        if matches!(rule, Rule::Float | Rule::RealFloat) && compute.is_integral() {
             compute = default_dtype();
         }
         if (self.spec.refuses)(compute) || (rule == Rule::Integral && !compute.is_integral()) {
             return Err(Error::not_implemented(format!("{}: not implemented for {compute}", self.spec.name)));
         }
-        let result = if matches!(rule, Rule::Compare | Rule::Logical) { DType::Bool } else { compute };
+        let result = match rule {
+            Rule::Compare | Rule::Logical => DType::Bool,
+            Rule::Real | Rule::RealFloat => compute.to_real(),
+            Rule::Complex => compute.to_complex(),
+            _ => compute,
+        };
         Ok((compute, result))
     }
 
@@ -268,8 +306,8 @@ impl Pointwise {
     }
 
     fn result_layout(&self, inputs: &[&Tensor]) -> Result<Layout> {
-        if let [one] = inputs {
-            return Layout::of_result(one.shape(), &[one.layout()]);
+        if let Some(layout) = Layout::of_alike(inputs.iter().map(|t| t.layout())) {
+            return Ok(layout);
         }
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|t| t.layout()).collect();
         if inputs.iter().all(|t| t.shape() == inputs[0].shape()) {
@@ -277,6 +315,17 @@ impl Pointwise {
         }
         let sizes = broadcast_all(self.spec.name, inputs.iter().map(|t| t.shape()))?;
         Layout::of_result(&sizes, &layouts)
+    }
+
+    /// Applies a derivative rule, see [`Spec::by_parts`].
+    fn apply(&self, rule: fn(&OpCx, &Tensor) -> Result<Grads>, cx: &Cx, grad: &Tensor) -> Result<Grads> {
+        let cx = OpCx { cx, op: self };
+        let plain = self.spec.reads == Reads::NONE && !self.scalars.iter().flatten().any(|s| s.dtype().is_complex());
+        if self.spec.by_parts || plain || !grad.dtype().is_complex() {
+            return rule(&cx, grad);
+        }
+        let grads = rule(&cx, &grad.conj()?)?;
+        grads.into_iter().map(|g| g.map(|g| g.conj()).transpose()).collect()
     }
 
     fn compute_with(&self, resolved: &program::Resolved, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
@@ -312,7 +361,7 @@ impl Primitive for Pointwise {
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(grad) = grads[0].take() else { return Ok(smallvec::smallvec![None; cx.inputs()]) };
         let rule = self.spec.vjp.ok_or_else(|| Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
-        let of_operands = rule(&OpCx { cx, op: self }, &grad)?;
+        let of_operands = self.apply(rule, cx, &grad)?;
         // Broadcast operands are summed to their shape by the engine, see `backward::fit`.
         Ok(of_operands.into_iter().zip(&self.scalars).filter(|(_, s)| s.is_none()).map(|(g, _)| g).collect())
     }
@@ -349,18 +398,13 @@ pub(crate) fn run_program(program: &Program, params: &[Scalar], inputs: &[&Tenso
     if outputs[0].numel() == 0 {
         return Ok(());
     }
-    // Only inputs of another shape need strides of their own.
-    let mut broadcast: SmallVec<[Strides; 2]> = SmallVec::new();
-    for t in inputs.iter().filter(|t| t.shape() != sizes) {
-        broadcast.push(broadcast_strides(t, sizes));
+    let first = outputs[0].layout();
+    if first.is_contiguous() && outputs[1..].iter().all(|t| t.layout().is_alike(first)) && inputs.iter().all(|t| t.layout().is_alike(first))
+    {
+        return run_flat(program, params, inputs, outputs);
     }
-    let mut stretched = broadcast.iter();
-    let mut ins: SmallVec<[Memory; 4]> = SmallVec::new();
-    for t in inputs {
-        let own = t.shape() == sizes;
-        let strides = if own { t.strides() } else { stretched.next().map_or(&[][..], |s| s) };
-        ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
-    }
+    let mut stretched = SmallVec::new();
+    let ins = broadcast_operands(inputs, sizes, &mut stretched)?;
     let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
     for t in outputs {
         outs.push(Memory { ptr: t.data_ptr_mut()?, dtype: t.dtype(), strides: t.strides() });
@@ -369,8 +413,37 @@ pub(crate) fn run_program(program: &Program, params: &[Scalar], inputs: &[&Tenso
     unsafe { backend(outputs[0].device())?.pointwise(program, params, sizes, &outs, &ins) }
 }
 
-pub(crate) fn broadcast_strides(t: &Tensor, sizes: &[usize]) -> Strides {
-    if t.shape() == sizes { Strides::from_slice(t.strides()) } else { Strides::from_slice(t.layout().broadcast_to(sizes).strides()) }
+/// [`run_program`] where all elements lie one after the other: whatever the shape, it is one dimension.
+fn run_flat(program: &Program, params: &[Scalar], inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
+    let mut ins: SmallVec<[Memory; 4]> = SmallVec::new();
+    for t in inputs {
+        ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides: &[1] });
+    }
+    let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
+    for t in outputs {
+        outs.push(Memory { ptr: t.data_ptr_mut()?, dtype: t.dtype(), strides: &[1] });
+    }
+    // SAFETY: as in `run_program`.
+    unsafe { backend(outputs[0].device())?.pointwise(program, params, &[outputs[0].numel()], &outs, &ins) }
+}
+
+/// Tensors as operands broadcast to `sizes`; those of another shape get strides of their own, kept in `stretched`.
+pub(crate) fn broadcast_operands<'a>(
+    tensors: &[&'a Tensor],
+    sizes: &[usize],
+    stretched: &'a mut SmallVec<[Strides; 2]>,
+) -> Result<SmallVec<[Memory<'a>; 4]>> {
+    for t in tensors.iter().filter(|t| t.shape() != sizes) {
+        stretched.push(Strides::from_slice(t.layout().broadcast_to(sizes).strides()));
+    }
+    let mut stretched = stretched.iter();
+    let mut operands = SmallVec::new();
+    for &t in tensors {
+        let own = t.shape() == sizes;
+        let strides = if own { t.strides() } else { stretched.next().map_or(&[][..], |s| s) };
+        operands.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
+    }
+    Ok(operands)
 }
 
 /// Calls a pointwise operation.

@@ -7,27 +7,30 @@ mod moments;
 mod norm;
 mod order;
 mod product;
+mod statistics;
 mod sum;
 mod truth;
 
 pub use fused::FusedReduce;
 
-use super::pointwise::broadcast_strides;
+use super::pointwise::broadcast_operands;
 use super::{OutSpec, Primitive, Reads};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Combine, Operand as Memory, Reduce, backend};
+use crate::hash::QuickHasher;
 use flambeau_base::{DType, Dims, Error, Layout, Result, Scalar, Strides};
 use flambeau_ir::{Body, Program, Val};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[super::Op]] =
-    &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS, logsumexp::OPS, order::OPS];
+    &[sum::OPS, product::OPS, extremes::OPS, truth::OPS, moments::OPS, norm::OPS, logsumexp::OPS, order::OPS, statistics::OPS];
 
 /// A reduction: what an element goes through, how elements combine, what the accumulators go through.
 pub struct ReduceSpec {
@@ -173,7 +176,7 @@ struct Key {
 type Programs = Arc<(Program, Program)>;
 
 thread_local! {
-    static CACHE: RefCell<HashMap<Key, Programs>> = RefCell::new(HashMap::new());
+    static CACHE: RefCell<HashMap<Key, Programs, BuildHasherDefault<QuickHasher>>> = RefCell::default();
 }
 
 impl Primitive for Reduction {
@@ -236,12 +239,9 @@ impl Reduction {
         let reduced: SmallVec<[bool; 6]> = (0..sizes.len()).map(|d| self.reduces(d)).collect();
         let count: usize = sizes.iter().zip(&reduced).filter(|(_, r)| **r).map(|(n, _)| n).product();
         let mut finish_params: SmallVec<[Scalar; 2]> = smallvec![Scalar::Int(count as i64)];
-        finish_params.extend(self.params.iter().copied());
-        let in_strides: SmallVec<[Strides; 2]> = inputs.iter().map(|t| broadcast_strides(t, sizes)).collect();
-        let mut ins: SmallVec<[Memory; 2]> = SmallVec::new();
-        for (t, strides) in inputs.iter().zip(&in_strides) {
-            ins.push(Memory { ptr: t.data_ptr()?, dtype: t.dtype(), strides });
-        }
+        self.params.iter().for_each(|&p| finish_params.push(p));
+        let mut stretched = SmallVec::new();
+        let ins = broadcast_operands(inputs, sizes, &mut stretched)?;
         let out_strides: SmallVec<[Strides; 1]> = outputs.iter().map(|o| self.output_strides(o, sizes.len())).collect();
         let mut outs: SmallVec<[Memory; 1]> = SmallVec::new();
         for (o, strides) in outputs.iter().zip(&out_strides) {

@@ -5,12 +5,10 @@
 
 use super::{AsStrided, Squeeze, T, Transpose, Unsqueeze, View, Viewed};
 use crate::Tensor;
-use crate::autograd::meta::ViewStep;
 use crate::autograd::{Edge, is_grad_enabled};
 use crate::ops::Primitive;
 use crate::ops::table::{Args, Op, Out, place, view_row};
 use flambeau_base::{Error, Layout, MemoryFormat, Result, Strides, wrap_dim};
-use std::sync::Arc;
 
 /// Makes a tensor the view of itself.
 fn become_view<V: View>(t: &Tensor, v: V) -> Result<Out> {
@@ -20,23 +18,28 @@ fn become_view<V: View>(t: &Tensor, v: V) -> Result<Out> {
     // The view of the tensor as it was has the history that the tensor is to have. It is taken before anything changes:
     // a view looks for its history again once its base has another version.
     let after = if history { crate::transform::bind1(&Viewed(v.clone()), &[t])?.history() } else { None };
+    let before = t.layout().clone();
     // SAFETY: rows are called by a front end that holds its lock, see NOTE [metadata].
     unsafe { t.relayout(layout)? };
-    continue_history(t, Viewed(v).boxed(), after);
+    continue_history(t, &Viewed(v), before, after);
     Ok(t.clone().into())
 }
 
-/// Gives a tensor that became `after` its history, and remembers the step where it is a view of another.
-fn continue_history(t: &Tensor, op: Box<dyn Primitive>, after: Option<Edge>) {
+/// Gives a tensor that became `after` its history. A view of another takes the step, a base notes the layout that its views know.
+fn continue_history(t: &Tensor, op: &dyn Primitive, layout: Layout, after: Option<Edge>) {
     // What was saved of the tensor would be read with the new layout: a new version says so.
     t.bump_version();
     let seen = t.version();
-    t.with_autograd(|m| {
-        if let Some(view) = &mut m.view {
-            view.steps = Arc::new(ViewStep { op, before: Some(view.steps.clone()) });
+    t.with_autograd(|m| match &mut m.view {
+        Some(view) => {
+            if let Some(steps) = op.view_step(0, Some(view.steps.clone())) {
+                view.steps = steps;
+            }
             view.seen = seen;
         }
+        None => m.relayouts.push((seen, layout)),
     });
+    t.set_flag(crate::tensor::flag::RELAID, true);
     if after.is_some() {
         t.set_history(after);
     }
@@ -142,6 +145,7 @@ pub(super) static OPS: &[Op] = &[
     inplace_row("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)", |a| {
         resize("resize_as_", a.tensor(0)?, a.tensor(1)?.shape(), a.opt_memory_format(2)?)
     })
+    .places(place::TORCH | place::METHOD)
     .doc("`resize_` to the sizes of another tensor.")
     .samples(&[]),
     inplace_row("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", |a| set(a.tensor(0)?, a.tensor(1)?, a.tensor(1)?.layout().clone()))

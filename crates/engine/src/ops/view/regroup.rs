@@ -69,12 +69,10 @@ impl Tensor {
 
 #[cold]
 pub(super) fn not_viewable(input: &Tensor, sizes: &[usize]) -> Error {
-    Error::runtime(format!(
-        "view: view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces): shape {}, strides {:?}, asked for {}. Use .reshape(...) instead.",
-        show(input.shape()),
-        input.strides(),
-        show(sizes)
-    ))
+    Error::runtime(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
+    )
+    .note(format!("view: input of shape {} and strides {:?}, asked for {}", show(input.shape()), input.strides(), show(sizes)))
 }
 
 /// Sizes with one -1 filled in.

@@ -37,7 +37,7 @@ fn hermitian(a: &Args) -> Result<Out> {
     if t.ndim() != 2 && t.ndim() != 0 {
         return Err(Error::runtime(format!("H: tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.ndim())));
     }
-    Ok(if t.ndim() == 0 { t.clone() } else { t.adjoint()? }.into())
+    Ok(if t.ndim() == 0 { t.conj()? } else { t.adjoint()? }.into())
 }
 
 fn expanded(t: &Tensor, sizes: &[i64]) -> Result<Out> {
@@ -130,6 +130,12 @@ pub(super) static OPS: &[Op] = &[
     view_row("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", |a| Ok(a.tensor(0)?.select(a.int(1)?, a.int(2)?)?.into()))
         .doc("A view at one index of dimension `dim`, which is dropped. An IndexError where the index is not there.")
         .samples(&["T(2,3), 0, 1", "T(2,3), 1, -1"]),
+    view_row("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", |a| {
+        Ok(a.tensor(0)?.slice(a.int(1)?, a.opt_int(2)?, a.opt_int(3)?, a.int(4)?)?.into())
+    })
+    .places(place::PRIVATE)
+    .doc("A view of every `step`-th element of dimension `dim` from `start` up to but without `end`, as Python slices.")
+    .samples(&["T(4,3), 0, 1, 3", "T(4,3), 1, None, None, 2"]),
     view_row("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", |a| {
         Ok(a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?.into())
     })

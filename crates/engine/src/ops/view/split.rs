@@ -1,14 +1,16 @@
 //! A tensor cut into several along a dimension.
 
 use super::{Step, Viewed, Window, computes_nothing};
+
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, OutputInfo};
+use crate::autograd::{Cx, Grads, OutputInfo, ViewStep};
 use crate::ops::table::{Args, Op, Out, view_row};
 use crate::ops::{OutSpec, Outputs, Primitive, join};
 use crate::transform::bind;
 use flambeau_base::{Error, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
+use std::sync::Arc;
 
 /// Cut into pieces of these lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -107,8 +109,8 @@ macro_rules! pieces {
                 true
             }
 
-            fn output_view(&self, i: usize) -> Box<dyn Primitive> {
-                Box::new(Viewed(self.window(i)))
+            fn view_step(&self, i: usize, before: Option<Arc<ViewStep>>) -> Option<Arc<ViewStep>> {
+                Some(Arc::new(ViewStep { before, op: Viewed(self.window(i)) }))
             }
 
             fn boxed(&self) -> Box<dyn Primitive> {
@@ -299,6 +301,19 @@ pub(super) static OPS: &[Op] = &[
     view_row("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)))
         .doc("At most `chunks` views of equal length along dimension `dim`; the last may be shorter.")
         .samples(&["T(5,2), 2", "T(2,6), 3, dim=-1"]),
+    view_row("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| {
+        list(a.tensor(0)?.split(a.int(1)?, a.int(2)?))
+    })
+    .doc("`split`.")
+    .samples(&["T(5,2), 2"]),
+    view_row("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", |a| {
+        list(a.tensor(0)?.split_with_sizes(&a.ints(1)?, a.int(2)?))
+    })
+    .doc("`split_with_sizes`.")
+    .samples(&["T(5,2), [2, 3]"]),
+    view_row("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", |a| list(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)))
+        .doc("`chunk`.")
+        .samples(&["T(5,2), 2"]),
     view_row("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", |a| {
         list(a.tensor(0)?.tensor_split(a.int(1)?, a.int(2)?))
     })
