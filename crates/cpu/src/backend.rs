@@ -5,7 +5,6 @@ use crate::{alloc, exec, index, nn, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
 use flambeau_engine::backend::spatial::{MaxPool, MaxPoolBackward, Resample};
-use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_engine::backend::{Backend, Foreach, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
@@ -180,7 +179,6 @@ impl Backend for Cpu {
         unsafe { nn::columns::run(call) }
     }
 
-    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
     unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { exec::foreach(calls) }

@@ -402,22 +402,6 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking(if call.back { "col2im" } else { "im2col" }, call.dtype, self.kind()))
     }
 
-    /// A step of Adam.
-    ///
-    /// # Safety
-    /// See NOTE [kernel contract].
-    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
-        Err(lacking("adam", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
-    }
-
-    /// A step of gradient descent.
-    ///
-    /// # Safety
-    /// See NOTE [kernel contract].
-    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
-        Err(lacking("sgd", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
-    }
-
     /// A scan along a dimension.
     ///
     /// # Safety

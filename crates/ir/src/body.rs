@@ -127,10 +127,8 @@ impl Body {
         self.step(Select, self.dtype(a), [condition, a, b])
     }
 
-    /// `a * b + c`, rounded once.
-    pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Val {
-        self.step(Fma, self.dtype(a), [a, b, c])
     /// `a * b + c`, rounded once where it is of floats; exact in integers, and in two steps for complex numbers.
+    pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Val {
         if self.dtype(a).is_float() {
             return self.step(Fma, self.dtype(a), [a, b, c]);
         }

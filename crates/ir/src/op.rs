@@ -171,8 +171,6 @@ pub enum ScalarOp {
     Special(Special),
     /// `b` where the first argument (a bool) holds, else `c`.
     Select,
-    /// `a * b + c` of floats, rounded once.
-    Fma,
 }
 
 impl ScalarOp {
@@ -214,7 +212,6 @@ impl ScalarOp {
         use ScalarOp::*;
         matches!(
             self,
-            Div | Fma
             Fma | Compose
                 | RealPart
                 | ImagPart

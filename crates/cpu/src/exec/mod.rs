@@ -17,8 +17,8 @@ pub mod step;
 
 use flambeau_base::{Error, Result, Scalar};
 use flambeau_engine::backend::Operand;
-pub use foreach::foreach;
 use flambeau_ir::Program;
+pub use foreach::foreach;
 use plan::Plan;
 use run::Call;
 use std::sync::{Arc, OnceLock};

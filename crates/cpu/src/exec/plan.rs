@@ -135,8 +135,8 @@ fn is_exact(op: ScalarOp, float: bool) -> bool {
 /// Whether a step is some ten times the work of a sum.
 fn is_long(op: ScalarOp) -> bool {
     use ScalarOp::*;
-    op.float_only() && !matches!(op, Div | Fma | Copysign | Reciprocal | Sqrt | Rsqrt) || matches!(op, Pow | FloorDiv | TruncDiv | Rem | Fmod)
-    op.float_only() && !matches!(op, Div | Fma | Copysign | Reciprocal | Sqrt | Rsqrt | RealPart | ImagPart | Compose) || matches!(op, Pow | FloorDiv | TruncDiv | Rem | Fmod)
+    op.float_only() && !matches!(op, Div | Fma | Copysign | Reciprocal | Sqrt | Rsqrt | RealPart | ImagPart | Compose)
+        || matches!(op, Pow | FloorDiv | TruncDiv | Rem | Fmod)
 }
 
 impl Builder<'_> {

@@ -2,8 +2,8 @@
 
 use super::level::Level;
 use super::loops::{BLOCK, Binary, Unary};
-use super::rare;
 use super::narrow::{Brain, E4M3, E5M2, Narrow};
+use super::rare;
 use crate::exec::step::{Class, StepFn};
 use flambeau_base::DType;
 use flambeau_ir::ScalarOp;

@@ -82,7 +82,6 @@ macro_rules! float_steps {
                     $(ScalarOp::$c => L::binary::<$c>,)*
                     ScalarOp::Fma => L::ternary::<Fma>,
                     ScalarOp::Select => L::select::<$t>,
-                    ScalarOp::Fma => L::ternary::<Fma>,
                     _ => return None,
                 })
             }

@@ -38,10 +38,8 @@ pub trait Binary {
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
 }
 
-/// A function of three arguments of the result's type, on a block.
-pub trait Ternary {
-    /// The type.
 /// A function of three arguments of one type, on a block.
+pub trait Ternary {
     /// The type of arguments and result.
     type A: Copy;
     /// Computes a block.
@@ -143,16 +141,13 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
 /// As for [`unary`], for all arguments.
 #[inline(always)]
 pub unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
-    let (out, [a, b, c]) = (out.cast::<F::A>(), args.map(|arg| arg.cast::<F::A>()));
     let (out, [a, b, c]) = (out.cast::<F::A>(), args.map(|a| a.cast::<F::A>()));
     let mut at = 0;
     // SAFETY: as in `unary`.
     unsafe {
         while at + BLOCK <= n {
             one_block_at_a_time();
-            // Fresh in each round, so that it lives in registers.
             let mut block = [std::mem::zeroed::<F::A>(); BLOCK];
-            let [x, y, z] = [a, b, c].map(|from| from.add(at).cast::<[F::A; BLOCK]>().read_unaligned());
             let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             let y = b.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
             let z = c.add(at).cast::<[F::A; BLOCK]>().read_unaligned();

@@ -11,7 +11,7 @@ type Sizes = SmallVec<[i64; 6]>;
 impl Tensor {
     /// The inner product of two vectors of which the first is conjugated.
     pub fn vdot(&self, other: &Tensor) -> Result<Tensor> {
-        self.conjugated()?.dot(other)
+        self.conj()?.dot(other)
     }
 
     /// Sums of products over the last dimension of both (`torch.inner`); a number beside a tensor multiplies it.
@@ -276,7 +276,7 @@ fn vecdot(a: &Args) -> Result<Out> {
     let shape = broadcast("linalg.vecdot", x.shape(), y.shape())?;
     wrap_dim("linalg.vecdot", dim, shape.len())?;
     let dtype = x.dtype();
-    Ok(x.conjugated()?.expand_to(&shape)?.mul(&y.expand_to(&shape)?)?.sum_dims(Some(&[dim]), false, Some(dtype))?.into())
+    Ok(x.conj()?.expand_to(&shape)?.mul(&y.expand_to(&shape)?)?.sum_dims(Some(&[dim]), false, Some(dtype))?.into())
 }
 
 fn vander(a: &Args) -> Result<Out> {

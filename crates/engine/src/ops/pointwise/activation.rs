@@ -104,9 +104,7 @@ static LOGSIGMOID: Spec = Spec::new("log_sigmoid", Rule::Float, |k, x| k.log_sig
     .refuses(DType::is_integral)
     .vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.neg()?.sigmoid()?)));
 
-static SILU: Spec = Spec::new("silu", Rule::Common, |k, x| k.silu(x[0]))
-    .refuses(DType::is_integral)
-    .vjp(Reads::INPUT, |cx, g| {
+static SILU: Spec = Spec::new("silu", Rule::Common, |k, x| k.silu(x[0])).refuses(DType::is_integral).vjp(Reads::INPUT, |cx, g| {
     let x = cx.tensor(0)?;
     if x.dtype().is_complex() {
         let s = x.sigmoid()?;

@@ -24,13 +24,11 @@ fn over(y: &Tensor, x: &Tensor) -> Result<Tensor> {
     y.div(x)?.masked_fill(&x.eq(0.0)?, 0.5)
 }
 
-static I1: Spec = Spec::new("special_i1", Rule::Float, |k, x| k.special(Special::I1, x)).refuses(DType::is_complex).vjp(
-    Reads::both(0b1, 1),
-    |cx, g| {
+static I1: Spec =
+    Spec::new("special_i1", Rule::Float, |k, x| k.special(Special::I1, x)).refuses(DType::is_complex).vjp(Reads::both(0b1, 1), |cx, g| {
         let x = cx.tensor(0)?;
         one(g.mul(&call(&I0, &[(&x).into()])?.sub(&over(&cx.output()?, &x)?)?))
-    },
-);
+    });
 
 static I1E: Spec = Spec::new("special_i1e", Rule::Float, |k, x| k.special(Special::I1e, x)).refuses(DType::is_complex).vjp(
     Reads::both(0b1, 1),
@@ -41,11 +39,15 @@ static I1E: Spec = Spec::new("special_i1e", Rule::Float, |k, x| k.special(Specia
 );
 
 static K0: Spec = Spec::new("special_modified_bessel_k0", Rule::Float, |k, x| k.special(Special::K0, x)).refuses(DType::is_complex);
-static K0E: Spec = Spec::new("special_scaled_modified_bessel_k0", Rule::Float, |k, x| k.special(Special::K0e, x)).refuses(DType::is_complex);
+static K0E: Spec =
+    Spec::new("special_scaled_modified_bessel_k0", Rule::Float, |k, x| k.special(Special::K0e, x)).refuses(DType::is_complex);
 static K1: Spec = Spec::new("special_modified_bessel_k1", Rule::Float, |k, x| k.special(Special::K1, x)).refuses(DType::is_complex);
-static K1E: Spec = Spec::new("special_scaled_modified_bessel_k1", Rule::Float, |k, x| k.special(Special::K1e, x)).refuses(DType::is_complex);
-static MODIFIED_I0: Spec = Spec::new("special_modified_bessel_i0", Rule::Float, |k, x| k.special(Special::I0, x)).refuses(DType::is_complex);
-static MODIFIED_I1: Spec = Spec::new("special_modified_bessel_i1", Rule::Float, |k, x| k.special(Special::I1, x)).refuses(DType::is_complex);
+static K1E: Spec =
+    Spec::new("special_scaled_modified_bessel_k1", Rule::Float, |k, x| k.special(Special::K1e, x)).refuses(DType::is_complex);
+static MODIFIED_I0: Spec =
+    Spec::new("special_modified_bessel_i0", Rule::Float, |k, x| k.special(Special::I0, x)).refuses(DType::is_complex);
+static MODIFIED_I1: Spec =
+    Spec::new("special_modified_bessel_i1", Rule::Float, |k, x| k.special(Special::I1, x)).refuses(DType::is_complex);
 static J0: Spec = Spec::new("special_bessel_j0", Rule::Float, |k, x| k.special(Special::J0, x)).refuses(DType::is_complex);
 static J1: Spec = Spec::new("special_bessel_j1", Rule::Float, |k, x| k.special(Special::J1, x)).refuses(DType::is_complex);
 static Y0: Spec = Spec::new("special_bessel_y0", Rule::Float, |k, x| k.special(Special::Y0, x)).refuses(DType::is_complex);
@@ -77,6 +79,10 @@ pub(super) static OPS: &[Op] = &[
     row("bessel_j1(Tensor self) -> Tensor", &J1, "Bessel function of the first kind of order 1."),
     row("bessel_y0(Tensor self) -> Tensor", &Y0, "Bessel function of the second kind of order 0: minus infinity at 0, NaN below."),
     row("bessel_y1(Tensor self) -> Tensor", &Y1, "Bessel function of the second kind of order 1: minus infinity at 0, NaN below."),
-    row("spherical_bessel_j0(Tensor x) -> Tensor", &SPHERICAL_J0, "`sin(x) / x`: the spherical Bessel function of the first kind of order 0."),
+    row(
+        "spherical_bessel_j0(Tensor x) -> Tensor",
+        &SPHERICAL_J0,
+        "`sin(x) / x`: the spherical Bessel function of the first kind of order 0.",
+    ),
     row("airy_ai(Tensor x) -> Tensor", &AIRY_AI, "Airy function of the first kind."),
 ];

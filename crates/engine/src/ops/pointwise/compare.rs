@@ -41,8 +41,7 @@ fn infinite(k: &mut Body, x: Val, end: f64) -> Val {
     k.eq(x, end)
 }
 
-static ISNEGINF: Spec =
-    Spec::new("isneginf", Rule::Compare, |k, x| infinite(k, x[0], f64::NEG_INFINITY)).refuses(DType::is_complex);
+static ISNEGINF: Spec = Spec::new("isneginf", Rule::Compare, |k, x| infinite(k, x[0], f64::NEG_INFINITY)).refuses(DType::is_complex);
 static ISPOSINF: Spec = Spec::new("isposinf", Rule::Compare, |k, x| infinite(k, x[0], f64::INFINITY)).refuses(DType::is_complex);
 
 static ISNAN: Spec = Spec::new("isnan", Rule::Compare, |k, x| test(k, x[0], Body::is_nan, false));

@@ -70,8 +70,7 @@ impl Primitive for Cast {
 type Looks = (DType, u8);
 
 thread_local! {
-    static CONVERSIONS: RefCell<HashMap<(DType, DType), Arc<Program>, BuildHasherDefault<QuickHasher>>> = RefCell::default();
-    static CONVERSIONS: RefCell<HashMap<(Looks, Looks), Arc<Program>>> = RefCell::new(HashMap::new());
+    static CONVERSIONS: RefCell<HashMap<(Looks, Looks), Arc<Program>, BuildHasherDefault<QuickHasher>>> = RefCell::default();
 }
 
 fn conversion(from: Looks, to: Looks) -> Result<Arc<Program>> {

@@ -13,7 +13,8 @@ pub(super) static LOG: Spec = Spec::new("log", Rule::Float, |k, x| k.log(x[0])).
 static LOG2: Spec = Spec::new("log2", Rule::Float, |k, x| k.log2(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.mul(LN_2)?)));
 static LOG10: Spec =
     Spec::new("log10", Rule::Float, |k, x| k.log10(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.mul(LN_10)?)));
-pub(super) static LOG1P: Spec = Spec::new("log1p", Rule::Float, |k, x| k.log1p(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.add(1.0)?)));
+pub(super) static LOG1P: Spec =
+    Spec::new("log1p", Rule::Float, |k, x| k.log1p(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.add(1.0)?)));
 
 static ERF: Spec = Spec::new("erf", Rule::Float, |k, x| k.erf(x[0])).vjp(Reads::INPUT, |cx, g| one(g.mul(&bell(&cx.tensor(0)?)?)));
 static ERFC: Spec =

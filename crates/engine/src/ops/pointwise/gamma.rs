@@ -54,13 +54,11 @@ fn density(a: &Tensor, x: &Tensor) -> Result<Tensor> {
     x.log()?.mul(&a.sub(1.0)?)?.sub(x)?.sub(&call(&LGAMMA, &[a.into()])?)?.exp()
 }
 
-static IGAMMA: Spec = Spec::new("igamma", Rule::Common, |k, x| k.special(Special::Igamma, x)).refuses(|d| !d.is_float()).vjp(
-    Reads::inputs(0b11),
-    |cx, g| {
+static IGAMMA: Spec =
+    Spec::new("igamma", Rule::Common, |k, x| k.special(Special::Igamma, x)).refuses(|d| !d.is_float()).vjp(Reads::inputs(0b11), |cx, g| {
         let second = || g.mul(&density(&cx.tensor(0)?, &cx.tensor(1)?)?);
         Ok(smallvec![cx.when(0, || Err(no_derivative("igamma", "self")))?, cx.when(1, second)?])
-    },
-);
+    });
 
 static IGAMMAC: Spec = Spec::new("igammac", Rule::Common, |k, x| k.special(Special::Igammac, x)).refuses(|d| !d.is_float()).vjp(
     Reads::inputs(0b11),

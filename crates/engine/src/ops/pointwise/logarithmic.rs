@@ -142,16 +142,14 @@ fn log_of(a: &super::Arg, f: &'static Spec) -> Result<Tensor> {
     }
 }
 
-static XLOGY: Spec = Spec::new("xlogy", Rule::Float, |k, x| times_log(k, x, ScalarOp::Log)).refuses(DType::is_complex).vjp(
-    Reads::inputs(0b11),
-    |cx, g| {
+static XLOGY: Spec =
+    Spec::new("xlogy", Rule::Float, |k, x| times_log(k, x, ScalarOp::Log)).refuses(DType::is_complex).vjp(Reads::inputs(0b11), |cx, g| {
         let (x, y) = (cx.operand(0)?, cx.operand(1)?);
         Ok(smallvec![
             cx.when(0, || where_defined(g, &x, &y, 0.0)?.mul(&log_of(&y, &super::exponential::LOG)?))?,
             cx.when(1, || g.mul(&x)?.div(&y))?
         ])
-    },
-);
+    });
 
 static XLOG1PY: Spec = Spec::new("special_xlog1py", Rule::Float, |k, x| times_log(k, x, ScalarOp::Log1p)).refuses(DType::is_complex).vjp(
     Reads::inputs(0b11),
@@ -161,10 +159,7 @@ static XLOG1PY: Spec = Spec::new("special_xlog1py", Rule::Float, |k, x| times_lo
             super::Arg::Tensor(t) => g.mul(&x)?.div(&t.add(1.0)?),
             super::Arg::Scalar(s) => g.mul(&x)?.div(s.to_f64() + 1.0),
         };
-        Ok(smallvec![
-            cx.when(0, || where_defined(g, &x, &y, -1.0)?.mul(&log_of(&y, &super::exponential::LOG1P)?))?,
-            cx.when(1, over)?
-        ])
+        Ok(smallvec![cx.when(0, || where_defined(g, &x, &y, -1.0)?.mul(&log_of(&y, &super::exponential::LOG1P)?))?, cx.when(1, over)?])
     },
 );
 
@@ -231,10 +226,7 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3), T(3; -0.5..2)", "T(2,3), 2.0", "1.5, T(2,3; 0.5..2)"])
         .reference(|x| x[0] * x[1].ln_1p())
         .without_inplace(),
-    pointwise("sinc(Tensor self) -> Tensor", &SINC)
-        .doc("`sin(pi * self) / (pi * self)`, and 1 at 0.")
-        .places(SPECIAL)
-        .samples(&["T(2,3)"]),
+    pointwise("sinc(Tensor self) -> Tensor", &SINC).doc("`sin(pi * self) / (pi * self)`, and 1 at 0.").places(SPECIAL).samples(&["T(2,3)"]),
     pointwise("entr(Tensor self) -> Tensor", &ENTR)
         .doc("`-self * log(self)`: 0 at 0, minus infinity below.")
         .places(place::SPECIAL)

@@ -9,10 +9,9 @@ use flambeau_base::{DType, Result};
 use flambeau_ir::Special;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
 
-static ERFCX: Spec = Spec::new("special_erfcx", Rule::Float, |k, x| k.special(Special::Erfcx, x)).refuses(DType::is_complex).vjp(
-    Reads::both(0b1, 1),
-    |cx, g| one(g.mul(&cx.tensor(0)?.mul(2.0)?.mul(&cx.output()?)?.sub(FRAC_2_SQRT_PI)?)),
-);
+static ERFCX: Spec = Spec::new("special_erfcx", Rule::Float, |k, x| k.special(Special::Erfcx, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| one(g.mul(&cx.tensor(0)?.mul(2.0)?.mul(&cx.output()?)?.sub(FRAC_2_SQRT_PI)?)));
 
 /// `erfc(-x / sqrt(2)) / 2`.
 static NDTR: Spec = Spec::new("special_ndtr", Rule::Float, |k, x| {

@@ -92,14 +92,8 @@ fn float_power(a: &Args) -> Result<Out> {
 }
 
 pub(super) static OPS: &[Op] = &[
-    pointwise("deg2rad(Tensor self) -> Tensor", &DEG2RAD)
-        .doc("Degrees to radians.")
-        .samples(&["T(2,3)"])
-        .reference(|x| x[0].to_radians()),
-    pointwise("rad2deg(Tensor self) -> Tensor", &RAD2DEG)
-        .doc("Radians to degrees.")
-        .samples(&["T(2,3)"])
-        .reference(|x| x[0].to_degrees()),
+    pointwise("deg2rad(Tensor self) -> Tensor", &DEG2RAD).doc("Degrees to radians.").samples(&["T(2,3)"]).reference(|x| x[0].to_radians()),
+    pointwise("rad2deg(Tensor self) -> Tensor", &RAD2DEG).doc("Radians to degrees.").samples(&["T(2,3)"]).reference(|x| x[0].to_degrees()),
     pointwise("copysign(Tensor self, Tensor other) -> Tensor", &COPYSIGN)
         .doc("Magnitude of `self` with the sign of `other`.")
         .samples(&["T(2,3), T(3)", "T(2,3), -2.0"])

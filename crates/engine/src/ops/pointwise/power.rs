@@ -35,7 +35,9 @@ fn base_gradient(g: &Tensor, x: &Tensor, e: &Arg) -> Result<Tensor> {
 /// `x^e * log(x) * g`; 0 where the base is 0 and the exponent is not negative.
 fn exponent_gradient(g: &Tensor, x: &Arg, y: &Tensor) -> Result<Tensor> {
     match x {
-        Arg::Scalar(s) if s.to_complex() != Complex64::ZERO && y.dtype().is_complex() => g.mul(&y.mul(Scalar::Complex(s.to_complex().ln()))?),
+        Arg::Scalar(s) if s.to_complex() != Complex64::ZERO && y.dtype().is_complex() => {
+            g.mul(&y.mul(Scalar::Complex(s.to_complex().ln()))?)
+        }
         Arg::Scalar(s) if s.to_f64() == 0.0 => {
             let zero = Tensor::zeros(g.shape(), g.dtype(), g.device())?;
             Tensor::where_(&y.isinf()?, &y.neg()?.mul(g)?, &zero)

@@ -38,8 +38,18 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] =
-    &[rows::OPS, regroup::OPS, split::OPS, complex::OPS, part::OPS, strided::OPS, rearrange::OPS, repeat::OPS, triangle::OPS, metadata::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] = &[
+    rows::OPS,
+    regroup::OPS,
+    split::OPS,
+    complex::OPS,
+    part::OPS,
+    strided::OPS,
+    rearrange::OPS,
+    repeat::OPS,
+    triangle::OPS,
+    metadata::OPS,
+];
 
 /// A view: a rule for layouts and its transpose for gradients.
 pub trait View: Clone + Debug + Send + Sync + 'static {

@@ -121,7 +121,10 @@ impl Tensor {
     /// Imaginary parts, as a view. `RuntimeError` for real numbers.
     pub fn imag(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::runtime(format!("imag: imag is not implemented for tensors with non-complex dtypes, got {}.", self.dtype())));
+            return Err(Error::runtime(format!(
+                "imag: imag is not implemented for tensors with non-complex dtypes, got {}.",
+                self.dtype()
+            )));
         }
         view(Imag, self)
     }
