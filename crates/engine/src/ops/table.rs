@@ -9,6 +9,7 @@ use super::primitive::Primitive;
 use super::schema::{Param, Schema};
 use crate::Tensor;
 use crate::random::Generator;
+use crate::transform::autocast::{self, Autocast};
 use crate::transform::{bind, bind_inplace};
 use flambeau_base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use smallvec::SmallVec;
@@ -261,6 +262,8 @@ pub struct Op {
     pub by_layout: bool,
     /// The operation on numbers, for tests: given the operands, the result.
     pub reference: Option<fn(&[f64]) -> f64>,
+    /// The precision in which it computes under autocast.
+    pub autocast: Autocast,
 }
 
 const fn row(schema: &'static str, call: Call) -> Op {
@@ -276,6 +279,7 @@ const fn row(schema: &'static str, call: Call) -> Op {
         domain: (-2.0, 2.0),
         by_layout: false,
         reference: None,
+        autocast: Autocast::Keep,
     }
 }
 
@@ -372,6 +376,24 @@ impl Op {
         self
     }
 
+    /// Under autocast it computes in the lower precision.
+    pub const fn autocast_lower(mut self) -> Op {
+        self.autocast = Autocast::Lower;
+        self
+    }
+
+    /// Under autocast it computes in single precision.
+    pub const fn autocast_full(mut self) -> Op {
+        self.autocast = Autocast::Full;
+        self
+    }
+
+    /// Under autocast it computes in the widest dtype among its operands.
+    pub const fn autocast_widest(mut self) -> Op {
+        self.autocast = Autocast::Widest;
+        self
+    }
+
     /// The name.
     pub fn name(&self) -> &'static str {
         let end = self.schema.find(['.', '(']).unwrap_or(self.schema.len());
@@ -379,7 +401,15 @@ impl Op {
     }
 
     /// Carries the row out.
+    #[inline]
     pub fn run(&self, args: &Args) -> Result<Out> {
+        if self.autocast != Autocast::Keep && autocast::is_active() {
+            return autocast::run(self.autocast, args, |args| self.carry_out(args));
+        }
+        self.carry_out(args)
+    }
+
+    fn carry_out(&self, args: &Args) -> Result<Out> {
         match self.call {
             Call::Function(f) => f(args),
             Call::Copied(f) => super::view::copies::run(f, args),

@@ -156,6 +156,7 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3)"])
         .without_inplace(),
     choose("polar(Tensor abs, Tensor angle) -> Tensor", |a| parts(a, &POLAR))
+        .autocast_full()
         .doc("Complex numbers from their magnitudes and angles, `float32` or `float64`.")
         .places(place::TORCH)
         .samples(&["T(2,3; 0.5..2), T(2,3)", "T(2,3; 0.5..2), T(3)"])
