@@ -5,6 +5,7 @@
 //! recorded for reverse differentiation where an input requires a gradient. Last it is executed: by
 //! the backend, or by a capture that stands in for it.
 
+pub mod autocast;
 pub mod capture;
 
 use crate::Tensor;

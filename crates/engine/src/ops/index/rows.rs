@@ -250,6 +250,7 @@ pub(super) static OPS: &[Op] = &[
     primitive("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", |a| {
         place_rows("index_copy", IndexMode::Put, a.tensor(0)?, a.int(1)?, a.tensor(2)?, a.tensor(3)?)
     })
+    .autocast_widest()
     .doc("`self` with the rows of `source` put where `index` says along `dim`; of several for one place the last stays.")
     .samples(&["T(4,3), 0, I(1; 0..4), T(1,3)", "T(2,4), 1, I(1; 0..4), T(2,1)"]),
     primitive("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", fill_rows)

@@ -323,15 +323,21 @@ pub(super) static OPS: &[Op] = &[
     function("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", |a| {
         Ok(a.tensor(0)?.tensordot(a.tensor(1)?, &a.ints(2)?, &a.ints(3)?)?.into())
     })
+    .autocast_lower()
     .places(TORCH)
     .doc("Sum of products over pairs of dimensions; the others follow, those of `self` first.")
     .samples(&["T(2,3,4), T(4,3,5), [1, 2], [1, 0]", "T(2), T(3), [], []"]),
-    function("trace(Tensor self) -> Tensor", trace).without_out().doc("Sum of a matrix's diagonal.").samples(&["T(3,3)", "T(2,4)"]),
+    function("trace(Tensor self) -> Tensor", trace)
+        .without_out()
+        .autocast_full()
+        .doc("Sum of a matrix's diagonal.")
+        .samples(&["T(3,3)", "T(2,4)"]),
     function("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addr)
         .doc("`beta * self + alpha * outer(vec1, vec2)`; `self` is broadcast.")
         .samples(&["T(2,3), T(2), T(3)", "T(3), T(2), T(3), beta=0.5, alpha=2"])
         .with_inplace(),
     function("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addbmm)
+        .autocast_lower()
         .doc("`beta * self + alpha * (sum of the products of two stacks of matrices)`; `self` is broadcast.")
         .samples(&["T(2,5), T(4,2,3), T(4,3,5)", "T(5), T(4,2,3), T(4,3,5), beta=0.5, alpha=2"])
         .with_inplace(),
@@ -345,6 +351,7 @@ pub(super) static OPS: &[Op] = &[
     .doc("Cross products of the vectors along `dim`, of length 3.")
     .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), dim=0"]),
     function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot)
+        .autocast_lower()
         .places(place::PRIVATE)
         .doc("Inner products of vectors along `dim`, those of `x` conjugated.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3,2,1), dim=0"]),
@@ -354,6 +361,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("Vandermonde matrices: the powers 0 to `N - 1` of each element, along a new last dimension.")
         .samples(&["T(3)", "T(2,3), N=4"]),
     function("linalg_multi_dot(Tensor[] tensors) -> Tensor", multi)
+        .autocast_lower()
         .places(place::PRIVATE)
         .doc("Product of a chain of matrices in the cheapest order; the first and the last may be vectors.")
         .samples(&["[T(2,3), T(3,4), T(4,2)]", "[T(3), T(3,4), T(4)]"]),

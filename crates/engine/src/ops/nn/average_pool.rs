@@ -60,7 +60,7 @@ fn average(op: &'static str, x: &Tensor, n: usize, given: &Given, divisor: Divis
     if x.dtype() == DType::I64 {
         return average_integers(x, &axes);
     }
-    Resampled { name: op, axes: axes.into_iter().map(Arc::new).collect(), ties: true }.apply(x)
+    Resampled { name: op, axes: axes.into_iter().map(Arc::new).collect(), ties: true, bits: 0 }.apply(x)
 }
 
 /// The same for integers: exact sums, one tap after the other, and a quotient rounded towards zero.
@@ -113,7 +113,7 @@ fn adaptive(op: &'static str, x: &Tensor, results: &[usize]) -> Result<Tensor> {
         }
         Arc::new(taps)
     };
-    Resampled { name: op, axes: sizes.iter().zip(results).map(axis).collect(), ties: results.iter().any(|&n| n != 1) }.apply(x)
+    Resampled { name: op, axes: sizes.iter().zip(results).map(axis).collect(), ties: results.iter().any(|&n| n != 1), bits: 0 }.apply(x)
 }
 
 impl Tensor {
@@ -183,6 +183,7 @@ pub(super) static OPS: &[Op] = &[
         "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| average_row(a, "avg_pool3d", 3),
     )
+    .autocast_full()
     .doc("Means of windows over the last three dimensions; see `avg_pool2d`.")
     .places(place::NN)
     .samples(&["T(1,2,4,4,4), 2", "T(1,4,5,6), [2, 3, 2], 2, [1, 1, 0], True, False", "T(1,1,3,4,4), 2, 1, divisor_override=-3"]),
@@ -196,6 +197,7 @@ pub(super) static OPS: &[Op] = &[
         .places(place::NN)
         .samples(&["T(2,3,5,7), [2, 3]", "T(2,4,4), 1", "T(1,1,3,2), [4, 4]"]),
     function("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_row(a, "adaptive_avg_pool3d", 3))
+        .autocast_full()
         .doc("Means of the parts into which the last three dimensions are cut, so that there are `output_size` of them.")
         .places(place::NN)
         .samples(&["T(1,2,3,4,5), [2, 3, 2]", "T(1,3,3,3), 1"]),

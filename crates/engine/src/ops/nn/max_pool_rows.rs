@@ -179,22 +179,27 @@ pub(super) static OPS: &[Op] = &[
         .places(place::NN)
         .samples(&["T(2,3,5,7), [2, 3]", "T(2,4,4), 1"]),
     function("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_row(a, "adaptive_max_pool3d", 3))
+        .autocast_full()
         .doc("The largest elements of the parts into which the last three dimensions are cut, so that there are `output_size` of them, and where they are.")
         .places(place::NN)
         .samples(&["T(1,2,3,4,5), [2, 3, 2]"]),
     function("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", |a| unpool_row(a, "max_unpool2d", 2))
+        .autocast_full()
         .doc("Zeros of the last sizes `output_size`, with the elements at `indices`, counted through height and width.")
         .places(place::NN)
         .samples(&["T(2,3,1,1), I(2,3,1,1; 0..24), [4, 6]"]),
     function("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor", |a| unpool_row(a, "max_unpool3d", 3))
+        .autocast_full()
         .doc("Zeros of the last sizes `output_size`, with the elements at `indices`, counted through the three dimensions.")
         .places(place::NN)
         .samples(&["T(2,3,1,1,1), I(2,3,1,1,1; 0..24), [2, 3, 4], [2, 2, 2], [0, 0, 0]"]),
     function("fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)", |a| fractional_row(a, "fractional_max_pool2d", 2))
+        .autocast_full()
         .doc("The largest elements of windows whose places random numbers (between 0 and 1, for each channel those of width and height) shift, and where they are.")
         .places(place::NN)
         .samples(&["T(2,3,5,7), [2, 2], [2, 3], T(2,3,2; 0..1)", "T(3,5,7), 2, 3, T(1,3,2; 0..1)"]),
     function("fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)", |a| fractional_row(a, "fractional_max_pool3d", 3))
+        .autocast_full()
         .doc("The largest elements of windows whose places random numbers (between 0 and 1, three for each channel) shift, and where they are.")
         .places(place::NN)
         .samples(&["T(1,2,4,5,6), 2, 2, T(1,2,3; 0..1)"]),

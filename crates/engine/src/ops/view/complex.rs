@@ -177,6 +177,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("Complex numbers as pairs of real ones: a view with a new last dimension of size 2.")
         .samples(&["C(2,3)"]),
     view_row("view_as_complex(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.view_as_complex()?.into()))
+        .autocast_full()
         .places(place::TORCH)
         .doc("Pairs of real numbers, the last dimension, as complex ones: a view.")
         .by_layout()
