@@ -15,7 +15,7 @@ from .functional import *  # noqa: F403
 from .version import __version__
 
 _LAZY_MODULES = frozenset((
-    "accelerator", "autograd", "backends", "cuda", "linalg", "masked", "fft", "nn", "ops", "optim", "signal", "random", "serialization", "special", "testing", "utils",
+    "_VF", "accelerator", "autograd", "backends", "cuda", "linalg", "masked", "fft", "nn", "ops", "optim", "signal", "random", "serialization", "special", "testing", "utils",
     "version",
 ))  # fmt: skip
 _LAZY_NAMES = {

@@ -10,4 +10,5 @@ pub mod norm;
 pub mod norm_channels;
 mod norm_channels_last;
 pub mod real;
+pub mod recurrent;
 pub mod softmax;

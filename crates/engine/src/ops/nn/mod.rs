@@ -18,6 +18,7 @@ mod norm_channels;
 mod pad;
 mod recurrent;
 mod recurrent_cell;
+mod recurrent_gates;
 mod shuffle;
 mod softmax;
 mod spatial;
