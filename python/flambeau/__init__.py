@@ -7,31 +7,66 @@
 tensor([2., 2.])
 """
 
+from math import e, inf, nan, pi
+
 from . import _C
 from ._C import *  # noqa: F403
+from . import _private  # noqa: F401
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._tensor import Tensor
 from .functional import *  # noqa: F403
 from .version import __version__
 
+newaxis = None
+
 _LAZY_MODULES = frozenset((
-    "_VF", "accelerator", "autograd", "backends", "cuda", "linalg", "masked", "fft", "nn", "ops", "optim", "signal", "random", "serialization", "special", "testing", "utils",
-    "version",
+    "_VF", "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
+    "cuda", "distributed", "distributions", "fft", "futures", "hub", "jit", "library", "linalg", "masked",
+    "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "serialization", "signal", "special", "storage", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
+# Names by the module that has them.
 _LAZY_NAMES = {
-    "install_as_torch": "_install",
-    "load": "serialization", "save": "serialization",
-    "manual_seed": "random", "seed": "random", "initial_seed": "random", "get_rng_state": "random",
-    "set_rng_state": "random",
-    "compile": "_compile", "set_printoptions": "_printing",
-}  # fmt: skip
+    name: place
+    for place, names in {
+        "_install": "install_as_torch",
+        "serialization": "load save",
+        "random": "manual_seed seed initial_seed get_rng_state set_rng_state",
+        "_compile": "compile",
+        "_printing": "set_printoptions",
+        "_windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
+        "amp": "autocast GradScaler",
+        "amp._names": "is_autocast_cpu_enabled set_autocast_cpu_enabled get_autocast_cpu_dtype set_autocast_cpu_dtype "
+        "get_autocast_gpu_dtype set_autocast_gpu_dtype is_autocast_ipu_enabled set_autocast_ipu_enabled "
+        "get_autocast_ipu_dtype set_autocast_ipu_dtype is_autocast_xla_enabled set_autocast_xla_enabled "
+        "get_autocast_xla_dtype set_autocast_xla_dtype",
+        "_settings": "use_deterministic_algorithms are_deterministic_algorithms_enabled "
+        "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode get_deterministic_debug_mode "
+        "set_float32_matmul_precision get_float32_matmul_precision set_warn_always is_warn_always_enabled "
+        "set_flush_denormal get_num_interop_threads set_num_interop_threads set_default_tensor_type get_default_device "
+        "set_default_device get_device_module compiled_with_cxx11_abi is_storage",
+        "_symbolic": "SymBool SymFloat SymInt sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
+        "sym_sum",
+        "_absent": "Stream Event",
+        "futures": "Future",
+        "jit": "fork wait",
+        "storage": "TypedStorage BoolStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage HalfStorage "
+        "BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage ComplexDoubleStorage",
+    }.items()
+    for name in names.split()
+}
 
 
 def __getattr__(name):
     if name in _LAZY_MODULES:
         from importlib import import_module
 
-        return import_module("." + name, __name__)
+        try:
+            return import_module("." + name, __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+            raise AttributeError(f"flambeau has no '{name}' yet") from None
     place = _LAZY_NAMES.get(name)
     if place is None and name.endswith("Tensor"):
         from ._legacy import DTYPES, tensor_type

@@ -96,6 +96,18 @@ class Tensor(_C.TensorBase):
         """Memory that other processes can map is not supported yet."""
         raise NotImplementedError("share_memory_: flambeau has no tensors in memory shared between processes yet")
 
+    def storage(self):
+        """The memory that the tensor looks at, as numbers of its dtype. ``untyped_storage`` has the bytes."""
+        from .storage import storage_of
+
+        return storage_of(self)
+
+    def storage_type(self):
+        """The class of ``storage()``."""
+        from .storage import storage_class
+
+        return storage_class(self.dtype)
+
     # ---- other libraries
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
@@ -116,6 +128,14 @@ class Tensor(_C.TensorBase):
         if self.device.type != "cpu":
             raise BufferError(f"DLPack export of {self.device} is not supported")
         return (1, 0)
+
+    # ---- tensors of the same kind
+
+    def new(self, *args, device=None):
+        """A tensor of this dtype: of these sizes, uninitialised, or with these numbers. Old; see ``new_empty``."""
+        from ._legacy import new
+
+        return new(self, args, device)
 
     # ---- arithmetic
 

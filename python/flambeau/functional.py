@@ -4,7 +4,7 @@ from . import _C
 
 __all__ = [
     "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "chain_matmul", "combinations", "einsum",
-    "gradient", "meshgrid", "norm", "tensordot", "unravel_index",
+    "gradient", "histogramdd", "meshgrid", "norm", "tensordot", "unravel_index",
 ]  # fmt: skip
 
 
@@ -131,20 +131,23 @@ def unravel_index(indices, shape):
     if not isinstance(indices, _C.TensorBase):
         raise TypeError(f"unravel_index: indices must be a tensor, got {type(indices).__name__}")
     if indices.is_complex() or indices.is_floating_point() or indices.dtype == _C.bool:
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if isinstance(shape, int):
         shape = (shape,)
     elif not isinstance(shape, (list, tuple)):
-        raise ValueError(f"expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}")
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     if any(not isinstance(n, int) for n in shape):
-        raise ValueError(f"expected 'shape' sequence to only contain ints, but got {tuple(shape)}")
+        raise TypeError(f"expected 'shape' sequence to only contain ints, but got {tuple(shape)}")
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
-    found, step = [], 1
-    for n in reversed(shape):
-        found.append((indices // step) % n)
-        step *= n
-    return tuple(reversed(found))
+    if 0 in shape and indices.numel():
+        raise ValueError(f"'shape' cannot have zero dimensions when 'indices' is non-empty, but got {tuple(shape)}")
+    steps = [1]
+    for n in reversed(shape[1:]):
+        steps.append(steps[-1] * n)
+    steps = _C.tensor(steps[::-1][: len(shape)], dtype=_C.int64)
+    coordinates = indices.unsqueeze(-1).floor_divide(steps).remainder(_C.tensor(shape, dtype=_C.int64))
+    return coordinates.unbind(-1)
 
 
 def combinations(input, r=2, with_replacement=False):
@@ -222,3 +225,22 @@ def _gradient_along(x, spacing, dim, order):
             front = (-1.5 * at(0) + 2 * at(1) - 0.5 * at(2)) / spacing
             back = (1.5 * at(n - 1) - 2 * at(n - 2) + 0.5 * at(n - 3)) / spacing
     return _C.cat([front, centre, back], dim)
+
+
+def histogramdd(input, bins, range=None, weight=None, density=False):
+    """A histogram of points, the rows of ``input``: counts (or sums of weights) and the edges of the bins.
+
+    ``bins`` is how many there are along each dimension, one number for all, or tensors of edges.
+    """
+    if isinstance(bins, int):
+        bins = [bins] * (input.shape[-1] if input.dim() else 1)
+    bins = list(bins)
+    range = None if range is None else [float(x) for x in range]
+    counts, *edges = _C._histogramdd(input, bins, range, weight, density)
+    return _made_result("histogramdd", ("hist", "bin_edges"), (counts, tuple(edges)))
+
+
+def _made_result(name, fields, items):
+    from .return_types import _make
+
+    return _make(name, fields)(items)

@@ -1,4 +1,4 @@
-"""Operations by their full names, as ``torch.ops.aten.add.Tensor``: the native function of that name."""
+"""Operations by their full names, as ``torch.ops.aten.add.Tensor``: native functions, and those that a program defined."""
 
 from . import _C
 
@@ -7,7 +7,7 @@ class _Packet:
     """An operation; its overloads are itself, since a native function tries all of its forms."""
 
     def __init__(self, name, function):
-        self.__name__, self.__qualname__ = name, "aten." + name
+        self.__name__, self.__qualname__ = name.split(".")[-1], name
         self._function = function
 
     def __call__(self, *args, **kwargs):
@@ -27,11 +27,30 @@ class _Namespace:
         self.__name__ = name
 
     def __getattr__(self, name):
-        function = getattr(_C, name, None)
+        function = self._find(name)
         if name.startswith("__") or function is None:
             raise AttributeError(f"flambeau has no 'ops.{self.__name__}.{name}' yet")
-        made = self.__dict__[name] = _Packet(name, function)
+        made = self.__dict__[name] = _Packet(f"{self.__name__}.{name}", function)
         return made
+
+    def _find(self, name):
+        if self.__name__ in ("aten", "prims"):
+            return getattr(_C, name, None) or getattr(_C._nn, name, None)
+        from .library import _defined
+
+        return _defined.get(f"{self.__name__}::{name}")
+
+
+def load_library(path):
+    """Load operations from a C++ library: refused."""
+    raise NotImplementedError(f"torch.ops.load_library: flambeau has no C++ interface, so {path} cannot be loaded")
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    made = globals()[name] = _Namespace(name)
+    return made
 
 
 aten = _Namespace("aten")

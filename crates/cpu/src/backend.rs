@@ -1,10 +1,11 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
+use crate::{alloc, exec, index, nn, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
-use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
+use flambeau_engine::backend::spatial::{MaxPool, MaxPoolBackward, Resample};
+use flambeau_engine::backend::{Backend, Foreach, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
 
@@ -163,19 +164,34 @@ impl Backend for Cpu {
         unsafe { nn::attention::backward(call) }
     }
 
+    unsafe fn resample(&self, call: &Resample) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::resample::resample(call) }
+    }
+
+    unsafe fn max_pool(&self, call: &MaxPool) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::pool::forward(call) }
+    }
+
+    unsafe fn max_pool_backward(&self, call: &MaxPoolBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::pool::backward(call) }
+    }
+
     unsafe fn conv(&self, call: &Conv) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::conv::run(call) }
     }
 
-    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
+    unsafe fn columns(&self, call: &Columns) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { optim::adam(call) }
+        unsafe { nn::columns::run(call) }
     }
 
-    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
+    unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { optim::sgd(call) }
+        unsafe { exec::foreach(calls) }
     }
 
     unsafe fn scan(&self, call: &Scan) -> Result<()> {

@@ -8,7 +8,6 @@ pub(crate) mod index;
 pub mod isa;
 pub mod math;
 pub(crate) mod nn;
-pub(crate) mod optim;
 pub mod pool;
 pub(crate) mod reduce;
 pub(crate) mod scan;

@@ -6,6 +6,7 @@
 #![allow(non_snake_case, reason = "the module has the name that PyTorch gives it")]
 
 mod attributes;
+mod autocast;
 mod autograd;
 mod conversion;
 mod convert;
@@ -28,6 +29,7 @@ mod operators;
 mod optim;
 mod parse;
 mod printing;
+mod profile;
 mod return_types;
 mod size;
 mod storage;
@@ -78,6 +80,7 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     dtype::register(m)?;
     objects::register(m)?;
     size::register(m)?;
+    autocast::register(m)?;
     autograd::register(m)?;
     m.add_class::<storage::StorageObject>()?;
     m.add_function(wrap_pyfunction!(tensor_type::set_tensor_class, m)?)?;
@@ -91,6 +94,7 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     misc::register(m)?;
     optim::register(m)?;
     printing::register(m)?;
+    profile::register(m)?;
     Ok(())
 }
 

@@ -89,7 +89,15 @@ impl Function {
         Ok(None)
     }
 
+    #[inline]
     fn run(&self, py: Python<'_>, form: &Form, parsed: &mut Parsed, given: Given<'_>) -> Ret<Ptr> {
+        if crate::profile::listens() {
+            return crate::profile::timed(&self.name, || self.carry_out(py, form, parsed, given));
+        }
+        self.carry_out(py, form, parsed, given)
+    }
+
+    fn carry_out(&self, py: Python<'_>, form: &Form, parsed: &mut Parsed, given: Given<'_>) -> Ret<Ptr> {
         if self.shape == Shape::InPlace {
             return run_inplace(py, form, parsed, given);
         }

@@ -19,6 +19,10 @@ def __getattr__(name):
         module = import_module(".gradcheck", __name__)
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return getattr(module, name)
+    if name == "profiler":
+        from importlib import import_module
+
+        return import_module(".profiler", __name__)
     raise AttributeError(f"flambeau has no 'autograd.{name}' yet")
 
 

@@ -1,16 +1,13 @@
 """CUDA's switches, accepted so that programs set them without asking whether there is a device."""
 
+from contextlib import contextmanager
+
+from ._flags import Settings as _Settings
+
 
 def is_built():
     """Whether flambeau was built with CUDA."""
     return False
-
-
-class _Settings:
-    """Attributes that may be set and read, and have no effect."""
-
-    def __init__(self, **settings):
-        self.__dict__.update(settings)
 
 
 matmul = _Settings(
@@ -48,3 +45,47 @@ def math_sdp_enabled():
 def enable_math_sdp(enabled):
     """Say whether plain attention may be used."""
     _flags["math"] = enabled
+
+
+def cudnn_sdp_enabled():
+    """Whether cuDNN's attention may be used."""
+    return _flags["cudnn"]
+
+
+def enable_cudnn_sdp(enabled):
+    """Say whether cuDNN's attention may be used."""
+    _flags["cudnn"] = enabled
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled):
+    """Say whether plain attention may sum in half precision: it never does."""
+    _flags["half sums"] = enabled
+
+
+def fp16_bf16_reduction_math_sdp_allowed():
+    """Whether plain attention may sum in half precision."""
+    return _flags.get("half sums", False)
+
+
+def is_flash_attention_available():
+    """Whether CUDA's flash attention is there."""
+    return False
+
+
+def preferred_linalg_library(backend=None):
+    """The library for linear algebra on a device; there is none to choose."""
+    return "default"
+
+
+preferred_blas_library = preferred_rocm_fa_library = preferred_linalg_library
+
+
+@contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """A block in which only some kinds of attention may be used."""
+    before = dict(_flags)
+    _flags.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield {}
+    finally:
+        _flags.update(before)

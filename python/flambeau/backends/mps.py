@@ -9,3 +9,13 @@ def is_available():
 def is_built():
     """Whether flambeau was built with it."""
     return False
+
+
+def is_macos_or_newer(major, minor):
+    """Whether the system is so new a macOS, with such a device."""
+    return False
+
+
+def is_macos13_or_newer(minor=0):
+    """Whether the system is macOS 13 or newer, with such a device."""
+    return False

@@ -1,63 +1,49 @@
 """CUDA devices: flambeau has none yet, and says so."""
 
-__all__ = [
-    "is_available", "device_count", "is_initialized", "current_device", "get_device_name", "synchronize",
-    "empty_cache", "manual_seed", "manual_seed_all", "is_bf16_supported", "memory_allocated", "max_memory_allocated",
-    "set_device",
-]  # fmt: skip
+from .._absent import interface as _interface
+
+globals().update(
+    _interface("cuda", ("Stream", "Event", "CUDAGraph", "graph", "StreamContext", "ExternalStream", "MemPool"))
+)
+
+default_generators = ()
+has_half = has_magma = False
+_LAZY = ("amp", "comm", "memory", "nccl", "nvtx", "profiler", "random", "streams")
+
+
+class CudaError(RuntimeError):
+    """What a CUDA call would raise."""
+
+
+class DeferredCudaCallError(Exception):
+    """What a call that waited for CUDA would raise."""
 
 
 def __getattr__(name):
+    if name in _LAZY:
+        from importlib import import_module
+
+        return import_module("." + name, __name__)
+    if name == "OutOfMemoryError":
+        from .. import _C
+
+        return _C.OutOfMemoryError
+    if name.endswith("Tensor"):
+        from .. import _legacy
+
+        if name in _legacy.DTYPES:
+            made = globals()[name] = _legacy.tensor_type(name, "cuda")
+            return made
     raise AttributeError(f"flambeau has no 'cuda.{name}' yet")
 
 
-def _refuse(*args, **kwargs):
-    raise RuntimeError(
-        "flambeau was not built with CUDA devices: torch.cuda.is_available() is False. Use device 'cpu'."
-    )
+def _lazy_init():
+    globals()["init"]()
 
 
-def is_available():
-    """Whether a CUDA device can be used."""
+def _is_compiled():
     return False
 
 
-def device_count():
-    """How many CUDA devices there are."""
-    return 0
-
-
-def is_initialized():
-    """Whether CUDA has been used."""
-    return False
-
-
-def is_bf16_supported(including_emulation=True):
-    """Whether the device computes in bfloat16."""
-    return False
-
-
-def manual_seed(seed):
-    """Seed the device's generator; nothing to do without one."""
-
-
-def manual_seed_all(seed):
-    """Seed the generators of all devices; nothing to do without any."""
-
-
-def empty_cache():
-    """Give cached device memory back; there is none."""
-
-
-def memory_allocated(device=None):
-    """Bytes of device memory in use."""
-    return 0
-
-
-def max_memory_allocated(device=None):
-    """The most bytes of device memory that were in use."""
-    return 0
-
-
-current_device = get_device_name = get_device_properties = get_device_capability = _refuse
-set_device = synchronize = init = current_stream = Stream = Event = _refuse
+def _lazy_call(function, **_):
+    """Call something once CUDA is there: never."""

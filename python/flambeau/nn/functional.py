@@ -40,6 +40,42 @@ from ._losses import (  # noqa: F401
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from ._masks import _canonical_mask, _none_or_dtype  # noqa: F401
+from ._pooling import (  # noqa: F401
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from ._resampling import (  # noqa: F401
+    affine_grid,
+    embedding_bag,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 
 _nn = _C._nn
 
@@ -49,6 +85,7 @@ _NATIVE = (
     "cosine_similarity", "layer_norm", "rrelu_", "relu_", "leaky_relu_", "elu_", "hardtanh_",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
     "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
 )  # fmt: skip
 
 for _name in _NATIVE:
@@ -159,36 +196,7 @@ def threshold_(input, threshold, value):
 
 def threshold(input, threshold, value, inplace=False):
     """``x`` where it exceeds ``threshold``, else ``value``."""
-    below = input <= threshold
-    return input.masked_fill_(below, value) if inplace else input.masked_fill(below, value)
-
-
-def hardshrink(input, lambd=0.5):
-    """``x`` where its magnitude exceeds ``lambd``, else zero."""
-    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
-
-
-def softshrink(input, lambd=0.5):
-    """``x`` moved towards zero by ``lambd``, and zero within it."""
-    if not lambd >= 0:
-        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}")
-    inside = (input >= -lambd) & (input <= lambd)
-    return _C.where(input > 0, input - lambd, input + lambd).masked_fill(inside, 0)
-
-
-def prelu(input, weight):
-    """``x`` where positive, else ``weight * x``, one weight or one for each channel (dimension 1)."""
-    if weight.numel() != 1:
-        channels = input.size(1) if input.dim() > 1 else 1
-        if weight.dim() != 1 or weight.numel() != channels:
-            raise RuntimeError(
-                f"prelu: mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                f"{weight.numel()}, and channel size = {channels}."
-            )
-        weight = weight.reshape([-1 if d == 1 else 1 for d in range(input.dim())])
-    elif weight.dim() != 0:
-        weight = weight.reshape([1] * input.dim())
-    return _C.where(input > 0, input, weight * input)
+    return _pick("threshold", inplace)(input, threshold, value)
 
 
 def tanh(input):
@@ -297,6 +305,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     """Rows of ``weight`` by the numbers in ``input``.
 
     The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first rescaled in place.
+    Gradients are dense, also with ``sparse``.
     """
     if padding_idx is None:
         padding_idx = -1
@@ -307,8 +316,6 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         padding_idx %= rows
     if max_norm is not None:
         _renorm_rows(weight, input, max_norm, norm_type)
-    if sparse:
-        raise NotImplementedError("embedding with sparse=True: flambeau has no sparse gradients yet")
     return _C.embedding(weight, input, padding_idx, scale_grad_by_freq)
 
 
@@ -377,3 +384,21 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     _several([input.size(0) * input.size(1) // num_groups, num_groups, *input.shape[2:]])
     return _C.group_norm(input, num_groups, weight, bias, eps, False)
+
+
+# ---- windows of images
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of images ``[batch, channels, height, width]`` as columns ``[batch, channels * kernel, windows]``."""
+    return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns ``[batch, channels * kernel, windows]`` added up to images: what ``unfold`` took apart, windows that overlap as sums."""
+    return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def _pair(value):
+    """A number for both dimensions."""
+    return value if isinstance(value, (tuple, list)) else (value, value)

@@ -1,6 +1,16 @@
-"""Utilities: data loading, hooks."""
+"""Utilities: data loading, hooks, checkpointing, timing, logs for TensorBoard."""
 
-_LAZY = ("data", "hooks", "_mode_utils")
+_LAZY = (
+    "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo",
+    "tensorboard", "_mode_utils", "_pytree",
+)  # fmt: skip
+
+
+def set_module(obj, mod):
+    """Set the module that a function is shown to belong to."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
 
 
 def __getattr__(name):
@@ -9,3 +19,7 @@ def __getattr__(name):
 
         return import_module("." + name, __name__)
     raise AttributeError(f"flambeau has no 'utils.{name}' yet")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

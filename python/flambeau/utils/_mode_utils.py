@@ -2,6 +2,10 @@
 
 from contextlib import nullcontext as no_dispatch
 
+from .. import _C
+
+_C._DisableFuncTorch = no_dispatch
+
 
 def all_same_mode(modes):
     """Whether all of ``modes`` equal the first."""

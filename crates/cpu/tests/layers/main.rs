@@ -3,6 +3,7 @@
 
 mod attention;
 mod channels;
+mod convolutions;
 mod losses;
 mod norms;
 mod optimizers;

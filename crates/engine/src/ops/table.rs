@@ -9,6 +9,7 @@ use super::primitive::Primitive;
 use super::schema::{Param, Schema};
 use crate::Tensor;
 use crate::random::Generator;
+use crate::transform::autocast::{self, Autocast};
 use crate::transform::{bind, bind_inplace};
 use flambeau_base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use smallvec::SmallVec;
@@ -251,6 +252,8 @@ pub struct Op {
     pub inplace: bool,
     /// Whether `out=` is taken.
     pub out: bool,
+    /// For pointwise rows: which `Tensor` parameters take a number too, a set of bits; see [`Op::numbers`].
+    pub numbers: u8,
     /// Calls that tests try, in the syntax of `tests/samples`: `T(2,3), 1, keepdim=True`.
     pub samples: &'static [&'static str],
     /// Range of the values that tests give to float arguments.
@@ -259,6 +262,8 @@ pub struct Op {
     pub by_layout: bool,
     /// The operation on numbers, for tests: given the operands, the result.
     pub reference: Option<fn(&[f64]) -> f64>,
+    /// The precision in which it computes under autocast.
+    pub autocast: Autocast,
 }
 
 const fn row(schema: &'static str, call: Call) -> Op {
@@ -269,10 +274,12 @@ const fn row(schema: &'static str, call: Call) -> Op {
         places: place::TORCH | place::METHOD,
         inplace: true,
         out: true,
+        numbers: 0x7f,
         samples: &[],
         domain: (-2.0, 2.0),
         by_layout: false,
         reference: None,
+        autocast: Autocast::Keep,
     }
 }
 
@@ -326,9 +333,22 @@ impl Op {
         self
     }
 
+    /// It takes `out=`.
+    pub const fn with_out(mut self) -> Op {
+        self.out = true;
+        self
+    }
+
     /// It takes no `out=`.
     pub const fn without_out(mut self) -> Op {
         self.out = false;
+        self
+    }
+
+    /// Which `Tensor` parameters take a number too, a set of bits: all of them unless told otherwise, but one has to be a
+    /// tensor unless bit 7 is set.
+    pub const fn numbers(mut self, bits: u8) -> Op {
+        self.numbers = bits;
         self
     }
 
@@ -356,6 +376,24 @@ impl Op {
         self
     }
 
+    /// Under autocast it computes in the lower precision.
+    pub const fn autocast_lower(mut self) -> Op {
+        self.autocast = Autocast::Lower;
+        self
+    }
+
+    /// Under autocast it computes in single precision.
+    pub const fn autocast_full(mut self) -> Op {
+        self.autocast = Autocast::Full;
+        self
+    }
+
+    /// Under autocast it computes in the widest dtype among its operands.
+    pub const fn autocast_widest(mut self) -> Op {
+        self.autocast = Autocast::Widest;
+        self
+    }
+
     /// The name.
     pub fn name(&self) -> &'static str {
         let end = self.schema.find(['.', '(']).unwrap_or(self.schema.len());
@@ -363,7 +401,15 @@ impl Op {
     }
 
     /// Carries the row out.
+    #[inline]
     pub fn run(&self, args: &Args) -> Result<Out> {
+        if self.autocast != Autocast::Keep && autocast::is_active() {
+            return autocast::run(self.autocast, args, |args| self.carry_out(args));
+        }
+        self.carry_out(args)
+    }
+
+    fn carry_out(&self, args: &Args) -> Result<Out> {
         match self.call {
             Call::Function(f) => f(args),
             Call::Copied(f) => super::view::copies::run(f, args),
@@ -381,10 +427,15 @@ impl Op {
 
     /// The pointwise operation that the row stands for, with its operands.
     fn pointwise<'a>(&self, args: &'a Args) -> Result<(&'static Spec, SmallVec<[Operand<'a>; 3]>)> {
+        if self.numbers & 0x80 == 0 && !args.values.iter().any(|v| matches!(v, Value::Tensor(_))) {
+            return Err(Error::type_error(format!("{}(): one of the arguments must be a Tensor, all are numbers", self.name())));
+        }
         match self.call {
             Call::Pointwise(spec) => Ok((spec, (0..args.values.len()).map(|i| args.operand(i)).collect::<Result<_>>()?)),
             Call::Choose(f) => f(args),
-            Call::Function(_) | Call::Copied(_) | Call::Bind(_) => Err(Error::runtime(format!("{}: not a pointwise operation", self.name()))),
+            Call::Function(_) | Call::Copied(_) | Call::Bind(_) => {
+                Err(Error::runtime(format!("{}: not a pointwise operation", self.name())))
+            }
         }
     }
 
@@ -519,7 +570,8 @@ pub fn ops() -> &'static [Row] {
     ROWS.get_or_init(|| {
         let families = FAMILIES.iter().flat_map(|files| files.iter());
         let mut rows: Vec<&'static Op> = families.flat_map(|rows| rows.iter()).collect();
-        let copies: Vec<&'static Op> = rows.iter().filter_map(|op| super::view::copies::copied(op)).map(|op| &*Box::leak(Box::new(op))).collect();
+        let copies: Vec<&'static Op> =
+            rows.iter().filter_map(|op| super::view::copies::copied(op)).map(|op| &*Box::leak(Box::new(op))).collect();
         rows.extend(copies);
         rows.into_iter().map(|op| Row { op, schema: OnceLock::new() }).collect()
     })

@@ -3,6 +3,7 @@
 use super::level::Level;
 use super::loops::{BLOCK, Binary, Unary};
 use super::narrow::{Brain, E4M3, E5M2, Narrow};
+use super::rare;
 use crate::exec::step::{Class, StepFn};
 use flambeau_base::DType;
 use flambeau_ir::ScalarOp;
@@ -172,16 +173,16 @@ impl<T: Copy> Unary for Copied<T> {
 /// Memory of a dtype into its register class.
 pub fn load<L: Level>(dtype: DType) -> StepFn {
     match dtype {
-        DType::Bool => L::unary::<ReadBool>,
-        DType::U8 => L::unary::<ReadU8>,
-        DType::I8 => L::unary::<ReadI8>,
-        DType::U16 => L::unary::<ReadU16>,
-        DType::I16 => L::unary::<ReadI16>,
-        DType::U32 => L::unary::<ReadU32>,
-        DType::F16 => L::unary::<L::WidenHalf>,
-        DType::BF16 => L::unary::<Widen<Brain>>,
-        DType::F8E4M3 => L::unary::<Widen<E4M3>>,
-        DType::F8E5M2 => L::unary::<Widen<E5M2>>,
+        DType::Bool => L::unary::<ReadBool>(),
+        DType::U8 => L::unary::<ReadU8>(),
+        DType::I8 => L::unary::<ReadI8>(),
+        DType::U16 => L::unary::<ReadU16>(),
+        DType::I16 => L::unary::<ReadI16>(),
+        DType::U32 => L::unary::<ReadU32>(),
+        DType::F16 => L::unary::<L::WidenHalf>(),
+        DType::BF16 => L::unary::<Widen<Brain>>(),
+        DType::F8E4M3 => L::unary::<Widen<E4M3>>(),
+        DType::F8E5M2 => L::unary::<Widen<E5M2>>(),
         DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::U64 | DType::C64 | DType::C128 => copy::<L>(Class::of(dtype)),
     }
 }
@@ -189,13 +190,13 @@ pub fn load<L: Level>(dtype: DType) -> StepFn {
 /// A register into memory of a dtype of its class, rounded to that dtype.
 pub fn store<L: Level>(dtype: DType) -> StepFn {
     match dtype {
-        DType::U8 | DType::I8 => L::unary::<Write8>,
-        DType::U16 | DType::I16 => L::unary::<Write16>,
-        DType::U32 => L::unary::<Write32>,
-        DType::F16 => L::unary::<L::WriteHalf>,
-        DType::BF16 => L::unary::<Write<Brain>>,
-        DType::F8E4M3 => L::unary::<Write<E4M3>>,
-        DType::F8E5M2 => L::unary::<Write<E5M2>>,
+        DType::U8 | DType::I8 => L::unary::<Write8>(),
+        DType::U16 | DType::I16 => L::unary::<Write16>(),
+        DType::U32 => L::unary::<Write32>(),
+        DType::F16 => L::unary::<L::WriteHalf>(),
+        DType::BF16 => L::unary::<Write<Brain>>(),
+        DType::F8E4M3 => L::unary::<Write<E4M3>>(),
+        DType::F8E5M2 => L::unary::<Write<E5M2>>(),
         DType::Bool | DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::U64 | DType::C64 | DType::C128 => {
             copy::<L>(Class::of(dtype))
         }
@@ -205,25 +206,25 @@ pub fn store<L: Level>(dtype: DType) -> StepFn {
 /// A register into another one.
 pub fn copy<L: Level>(class: Class) -> StepFn {
     match class.size() {
-        1 => L::unary::<Copied<u8>>,
-        4 => L::unary::<Copied<u32>>,
-        8 => L::unary::<Copied<u64>>,
-        _ => L::unary::<Copied<[u64; 2]>>,
+        1 => L::unary::<Copied<u8>>(),
+        4 => L::unary::<Copied<u32>>(),
+        8 => L::unary::<Copied<u64>>(),
+        _ => L::unary::<Copied<[u64; 2]>>(),
     }
 }
 
 /// Rounds (or wraps) a register's values to a dtype narrower than its class; none where there is nothing to do.
 pub fn round<L: Level>(dtype: DType) -> Option<StepFn> {
     Some(match dtype {
-        DType::U8 => L::unary::<WrapU8>,
-        DType::I8 => L::unary::<WrapI8>,
-        DType::U16 => L::unary::<WrapU16>,
-        DType::I16 => L::unary::<WrapI16>,
-        DType::U32 => L::unary::<WrapU32>,
-        DType::F16 => L::unary::<L::RoundHalf>,
-        DType::BF16 => L::unary::<Round<Brain>>,
-        DType::F8E4M3 => L::unary::<Round<E4M3>>,
-        DType::F8E5M2 => L::unary::<Round<E5M2>>,
+        DType::U8 => L::unary::<WrapU8>(),
+        DType::I8 => L::unary::<WrapI8>(),
+        DType::U16 => L::unary::<WrapU16>(),
+        DType::I16 => L::unary::<WrapI16>(),
+        DType::U32 => L::unary::<WrapU32>(),
+        DType::F16 => L::unary::<L::RoundHalf>(),
+        DType::BF16 => L::unary::<Round<Brain>>(),
+        DType::F8E4M3 => L::unary::<Round<E4M3>>(),
+        DType::F8E5M2 => L::unary::<Round<E5M2>>(),
         _ => return None,
     })
 }
@@ -237,38 +238,38 @@ pub fn convert<L: Level>(from: Class, to: DType) -> Option<StepFn> {
     Some(match (from, Class::of(to)) {
         (C::I64, C::I64 | C::U64) | (C::U64, C::I64 | C::U64) => return None,
         (a, b) if a == b => return None,
-        (C::F32, C::Bool) => L::unary::<F32ToBool>,
-        (C::F64, C::Bool) => L::unary::<F64ToBool>,
-        (C::I64 | C::U64, C::Bool) => L::unary::<I64ToBool>,
-        (C::C64, C::Bool) => L::unary::<C32ToBool>,
-        (C::C128, C::Bool) => L::unary::<C64ToBool>,
-        (C::I32, C::Bool) => L::unary::<I32ToBool>,
-        (C::I32, C::I64 | C::U64) => L::unary::<I32ToI64>,
-        (C::I64 | C::U64, C::I32) => L::unary::<I64ToI32>,
-        (C::Bool, C::I32) => L::unary::<BoolToI32>,
-        (C::I32, C::F32) => L::unary::<I32ToF32>,
-        (C::I32, C::F64) => L::unary::<I32ToF64>,
-        (C::F32, C::I32) => L::unary::<F32ToI32>,
-        (C::F64, C::I32) => L::unary::<F64ToI32>,
-        (C::F32, C::I64) => L::unary::<F32ToI64>,
-        (C::F64, C::I64) => L::unary::<F64ToI64>,
-        (C::F32, C::U64) => L::unary::<F32ToU64>,
-        (C::F64, C::U64) => L::unary::<F64ToU64>,
-        (C::Bool, C::I64 | C::U64) => L::unary::<BoolToI64>,
-        (C::Bool, C::F32) => L::unary::<BoolToF32>,
-        (C::I64, C::F32) => L::unary::<I64ToF32>,
-        (C::U64, C::F32) => L::unary::<U64ToF32>,
-        (C::F64, C::F32) => L::unary::<F64ToF32>,
-        (C::C64, C::F32) => L::unary::<C32ToF32>,
-        (C::Bool, C::F64) => L::unary::<BoolToF64>,
-        (C::I64, C::F64) => L::unary::<I64ToF64>,
-        (C::U64, C::F64) => L::unary::<U64ToF64>,
-        (C::F32, C::F64) => L::unary::<F32ToF64>,
-        (C::C128, C::F64) => L::unary::<C64ToF64>,
-        (C::F32, C::C64) => L::unary::<F32ToC32>,
-        (C::F64, C::C128) => L::unary::<F64ToC64>,
-        (C::C64, C::C128) => L::unary::<C32ToC64>,
-        (C::C128, C::C64) => L::unary::<C64ToC32>,
+        (C::F32, C::Bool) => L::unary::<F32ToBool>(),
+        (C::F64, C::Bool) => L::unary::<F64ToBool>(),
+        (C::I64 | C::U64, C::Bool) => L::unary::<I64ToBool>(),
+        (C::C64, C::Bool) => L::unary::<C32ToBool>(),
+        (C::C128, C::Bool) => L::unary::<C64ToBool>(),
+        (C::I32, C::Bool) => L::unary::<I32ToBool>(),
+        (C::I32, C::I64 | C::U64) => L::unary::<I32ToI64>(),
+        (C::I64 | C::U64, C::I32) => L::unary::<I64ToI32>(),
+        (C::Bool, C::I32) => L::unary::<BoolToI32>(),
+        (C::I32, C::F32) => L::unary::<I32ToF32>(),
+        (C::I32, C::F64) => L::unary::<I32ToF64>(),
+        (C::F32, C::I32) => L::unary::<F32ToI32>(),
+        (C::F64, C::I32) => L::unary::<F64ToI32>(),
+        (C::F32, C::I64) => L::unary::<F32ToI64>(),
+        (C::F64, C::I64) => L::unary::<F64ToI64>(),
+        (C::F32, C::U64) => L::unary::<F32ToU64>(),
+        (C::F64, C::U64) => L::unary::<F64ToU64>(),
+        (C::Bool, C::I64 | C::U64) => L::unary::<BoolToI64>(),
+        (C::Bool, C::F32) => L::unary::<BoolToF32>(),
+        (C::I64, C::F32) => L::unary::<I64ToF32>(),
+        (C::U64, C::F32) => L::unary::<U64ToF32>(),
+        (C::F64, C::F32) => L::unary::<F64ToF32>(),
+        (C::C64, C::F32) => L::unary::<C32ToF32>(),
+        (C::Bool, C::F64) => L::unary::<BoolToF64>(),
+        (C::I64, C::F64) => L::unary::<I64ToF64>(),
+        (C::U64, C::F64) => L::unary::<U64ToF64>(),
+        (C::F32, C::F64) => L::unary::<F32ToF64>(),
+        (C::C128, C::F64) => L::unary::<C64ToF64>(),
+        (C::F32, C::C64) => L::unary::<F32ToC32>(),
+        (C::F64, C::C128) => L::unary::<F64ToC64>(),
+        (C::C64, C::C128) => L::unary::<C32ToC64>(),
+        (C::C128, C::C64) => L::unary::<C64ToC32>(),
         _ => unreachable!("conversions by way of another dtype are split before"),
     })
 }
@@ -341,18 +342,19 @@ impl<T: Part, const NE: bool> Binary for ComplexEq<T, NE> {
 
 fn complex_of<L: Level, T: Part>(op: ScalarOp) -> Option<StepFn> {
     Some(match op {
-        ScalarOp::Add => L::binary::<ComplexAdd<T>>,
-        ScalarOp::Sub => L::binary::<ComplexSub<T>>,
-        ScalarOp::Mul => L::binary::<ComplexMul<T>>,
-        ScalarOp::Neg => L::unary::<ComplexNeg<T>>,
-        ScalarOp::Eq => L::binary::<ComplexEq<T, false>>,
-        ScalarOp::Ne => L::binary::<ComplexEq<T, true>>,
+        ScalarOp::Add => L::binary::<ComplexAdd<T>>(),
+        ScalarOp::Sub => L::binary::<ComplexSub<T>>(),
+        ScalarOp::Mul => L::binary::<ComplexMul<T>>(),
+        ScalarOp::Neg => L::unary::<ComplexNeg<T>>(),
+        ScalarOp::Eq => L::binary::<ComplexEq<T, false>>(),
+        ScalarOp::Ne => L::binary::<ComplexEq<T, true>>(),
         ScalarOp::Select => L::select::<Complex<T>>,
         _ => return None,
     })
 }
 
-/// The step of an operation on complex numbers: sums, products, equality and choice so far.
+/// The step of an operation on complex numbers.
 pub fn complex_step<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
-    if class == Class::C64 { complex_of::<L, f32>(op) } else { complex_of::<L, f64>(op) }
+    let step = if class == Class::C64 { complex_of::<L, f32>(op) } else { complex_of::<L, f64>(op) };
+    step.or_else(|| rare::complex_step(op, class))
 }

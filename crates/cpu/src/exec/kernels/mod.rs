@@ -8,6 +8,7 @@ mod integer;
 mod level;
 mod loops;
 pub(crate) mod narrow;
+mod rare;
 
 use super::step::{Class, StepFn};
 use crate::isa::{self, Isa};
@@ -30,6 +31,12 @@ macro_rules! choose {
 }
 
 fn step_for<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
+    match op {
+        ScalarOp::Special(f) => return rare::special_step(f, class),
+        ScalarOp::Compose => return rare::compose(class),
+        ScalarOp::Gcd | ScalarOp::Lcm => return rare::divisor_step(op, class),
+        _ => {}
+    }
     match class {
         Class::Bool => integer::bool_step::<L>(op),
         Class::I32 => integer::signed_32_step::<L>(op),
@@ -43,15 +50,20 @@ fn step_for<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
 
 fn is_zero_for<L: Level>(class: Class) -> StepFn {
     match class {
-        Class::Bool => L::unary::<integer::IsZero<u8>>,
-        Class::I32 => L::unary::<integer::IsZero<i32>>,
-        _ => L::unary::<integer::IsZero<i64>>,
+        Class::Bool => L::unary::<integer::IsZero<u8>>(),
+        Class::I32 => L::unary::<integer::IsZero<i32>>(),
+        _ => L::unary::<integer::IsZero<i64>>(),
     }
 }
 
 /// The step of an operation in a class; none where the class lacks it.
 pub fn step(op: ScalarOp, class: Class) -> Option<StepFn> {
     choose!(step_for(op, class))
+}
+
+/// The step of an operation whose result is rounded to a narrow float, where there is a shorter one.
+pub fn short_step(op: ScalarOp) -> Option<StepFn> {
+    choose!(float::short_step(op))
 }
 
 /// See [`convert::load`].

@@ -119,6 +119,21 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("{op}: expected BoolTensor for mask, got {}", mask.dtype())))
 }
 
+/// `nonzero` with a number of rows that is known beforehand.
+fn nonzero_static(a: &Args) -> Result<Out> {
+    let found = a.tensor(0)?.nonzero()?;
+    let size = a.int(1)?;
+    if size < 0 {
+        return Err(Error::runtime(format!("nonzero_static: nonzero_static: 'size' must be an non-negative integer, got {size}")));
+    }
+    let (n, ndim) = (found.shape()[0] as i64, found.shape()[1]);
+    if n >= size {
+        return Ok(found.narrow(0, 0, size)?.contiguous()?.into());
+    }
+    let rest = Tensor::full(&[(size - n) as usize, ndim], a.int(2)?, DType::I64, found.device())?;
+    Ok(crate::ops::join::cat(&[&found, &rest], 0)?.into())
+}
+
 fn places(a: &Args) -> Result<Out> {
     Ok(a.tensor(0)?.nonzero()?.into())
 }
@@ -127,6 +142,9 @@ pub(super) static OPS: &[Op] = &[
     function("nonzero(Tensor self) -> Tensor", places)
         .doc("The places where `self` is not zero, in row-major order: a matrix (int64) with a row of indices for each.")
         .samples(&["B(2,3)", "I(2,3; 0..2)"]),
+    function("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static)
+        .doc("The first `size` rows of `nonzero`; where there are fewer, the rest is `fill_value`.")
+        .samples(&["B(2,3), size=4", "I(2,3; 0..2), size=2, fill_value=7"]),
     function(
         "nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor[]",
         |a| if a.bool(1)? { as_tuple(a.tensor(0)?) } else { places(a) },

@@ -45,7 +45,7 @@ pub(super) fn check_dtype(op: &str, x: &Tensor, source: &Tensor) -> Result<()> {
 }
 
 /// Puts rows of `source` where `index` says along a dimension.
-fn place_rows(op: &'static str, mode: IndexMode, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Bound {
+pub(super) fn place_rows(op: &'static str, mode: IndexMode, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Bound {
     let d = wrap_dim(op, dim, x.ndim())?;
     let index = vector(op, indices(op, index, mode == IndexMode::Add)?)?;
     check_dtype(op, x, source)?;
@@ -72,7 +72,7 @@ fn place_rows(op: &'static str, mode: IndexMode, x: &Tensor, dim: i64, index: &T
     Ok((Box::new(rows), smallvec![x.clone(), source.clone(), index]))
 }
 
-fn carry_out(bound: Bound) -> Result<Tensor> {
+pub(super) fn carry_out(bound: Bound) -> Result<Tensor> {
     let (op, inputs) = bound?;
     bind1(&*op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>())
 }
@@ -250,6 +250,7 @@ pub(super) static OPS: &[Op] = &[
     primitive("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", |a| {
         place_rows("index_copy", IndexMode::Put, a.tensor(0)?, a.int(1)?, a.tensor(2)?, a.tensor(3)?)
     })
+    .autocast_widest()
     .doc("`self` with the rows of `source` put where `index` says along `dim`; of several for one place the last stays.")
     .samples(&["T(4,3), 0, I(1; 0..4), T(1,3)", "T(2,4), 1, I(1; 0..4), T(2,1)"]),
     primitive("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", fill_rows)

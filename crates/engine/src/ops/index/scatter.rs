@@ -7,7 +7,7 @@ use crate::backend::IndexMode;
 use crate::ops::table::{Args, Op, Out, function, primitive};
 use crate::ops::{Operand, Primitive};
 use crate::transform::bind1;
-use flambeau_base::{Error, Result, show, wrap_dim};
+use flambeau_base::{DType, Error, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 
 type Bound = Result<(Box<dyn Primitive>, SmallVec<[Tensor; 4]>)>;
@@ -92,7 +92,7 @@ impl Tensor {
     /// `RuntimeError` for an index tensor of another rank or larger elsewhere, and for indices that are not there.
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let d = wrap_dim("gather", dim, self.ndim())?;
-        if index.numel() == 0 {
+        if index.numel() == 0 && (index.ndim() != self.ndim() || index.dtype() == DType::U8) {
             return self.reshape(&[-1])?.narrow(0, 0, 0)?.copy()?.reshape_to(index.shape());
         }
         let index = indices("gather", index, true)?;

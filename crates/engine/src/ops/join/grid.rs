@@ -81,6 +81,40 @@ fn grid(a: &Args, indexing: &str) -> Result<Out> {
     Ok(Out::List(meshgrid(&a.tensors(0)?, indexing)?))
 }
 
+/// `_chunk_cat`: chunks of several tensors side by side, as sharded parameters are sent.
+fn chunk_cat(a: &Args) -> Result<Out> {
+    let (tensors, dim, chunks) = (a.tensors(0)?, a.int(1)?, a.int(2)?);
+    let Some(first) = tensors.first() else {
+        return Err(Error::runtime("_chunk_cat: _chunk_cat expects a non-empty input tensor list"));
+    };
+    if chunks < 1 {
+        return Err(Error::runtime(format!("_chunk_cat: _chunk_cat expects positive num_chunks, got {chunks}")));
+    }
+    let d = usize::try_from(dim).map_err(|_| Error::runtime("_chunk_cat: _chunk_cat expects non-negative dim"))?;
+    let mut parts = Vec::new();
+    for t in &tensors {
+        if t.dtype() != first.dtype() || t.numel() == 0 {
+            return Err(Error::runtime("_chunk_cat: _chunk_cat expects non-empty tensors of one dtype"));
+        }
+        if d >= t.ndim() || t.shape()[..d] != first.shape()[..d] {
+            return Err(Error::runtime(format!(
+                "_chunk_cat: _chunk_cat expects dim < ndim for all input tensors and same sizes of 0,...,dim-1 dimensions, got shape {:?} for dim {dim}",
+                t.shape()
+            )));
+        }
+        let n = t.shape()[d] as i64;
+        let whole = (n + chunks - 1) / chunks * chunks;
+        let mut rest: SmallVec<[usize; 6]> = SmallVec::from_slice(t.shape());
+        rest[d] = (whole - n) as usize;
+        let filled = cat(&[t, &Tensor::zeros(&rest, t.dtype(), t.device())?], dim)?;
+        let mut sizes: SmallVec<[i64; 6]> = t.shape()[..d].iter().map(|&n| n as i64).collect();
+        let inner: i64 = t.shape()[d + 1..].iter().map(|&n| n as i64).product();
+        sizes.extend([chunks, whole / chunks * inner]);
+        parts.push(filled.reshape(&sizes)?);
+    }
+    Ok(cat(&parts.iter().collect::<Vec<_>>(), dim + 1)?.into())
+}
+
 /// Every choice of one element from each vector, as rows.
 fn cartesian(a: &Args) -> Result<Out> {
     let vectors = a.tensors(0)?;
@@ -108,6 +142,10 @@ pub(super) static OPS: &[Op] = &[
         .without_out()
         .doc("Matrices along the diagonal of a larger one, zeros elsewhere. Vectors count as rows.")
         .samples(&["[T(2,3), T(1,1)]", "[T(2), T(2,2)]"]),
+    function("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", chunk_cat)
+        .places(place::TORCH)
+        .doc("Each tensor with dimension `dim` filled up by zeros and parted into `num_chunks`, flattened from there on, one after the other.")
+        .samples(&["[T(4,3), T(3)], 0, 2"]),
     function("cartesian_prod(Tensor[] tensors) -> Tensor", cartesian)
         .places(place::TORCH)
         .without_out()

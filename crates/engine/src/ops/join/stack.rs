@@ -213,11 +213,13 @@ const fn of_list(schema: &'static str, f: fn(&Args) -> Result<Out>) -> Op {
 
 pub(super) static OPS: &[Op] = &[
     of_list("cat(Tensor[] tensors, int dim=0) -> Tensor", concatenated)
+        .autocast_widest()
         .doc("The tensors one after the other along dimension `dim`. Their other sizes must agree; dtypes are promoted; empty vectors are skipped.")
         .samples(&["[T(2,3), T(1,3)]", "[T(2,3), T(2,1)], dim=1", "[T(2), T(0)]", "[T(2,3), I(1,3; 0..4)]"]),
     of_list("concat(Tensor[] tensors, int dim=0) -> Tensor", concatenated).doc("Alias of `cat`.").samples(&["[T(2,3), T(1,3)]"]),
     of_list("concatenate(Tensor[] tensors, int dim=0) -> Tensor", concatenated).doc("Alias of `cat`.").samples(&["[T(2,3), T(1,3)]"]),
     of_list("stack(Tensor[] tensors, int dim=0) -> Tensor", |a| Ok(stack(&a.tensors(0)?, a.int(1)?)?.into()))
+        .autocast_widest()
         .doc("The tensors, of one shape, one after the other along a new dimension `dim`.")
         .samples(&["[T(2,3), T(2,3)]", "[T(2,3), T(2,3)], dim=-1", "[T(), T()]"]),
     of_list("hstack(Tensor[] tensors) -> Tensor", horizontally).doc("The tensors side by side: along dimension 1, vectors along dimension 0.").samples(&["[T(2), T(3)]", "[T(2,1), T(2,3)]"]),

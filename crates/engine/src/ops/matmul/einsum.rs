@@ -240,6 +240,7 @@ fn drop_ones(term: Term, others: &[Axis]) -> Result<Term> {
 pub(super) static OPS: &[Op] = &[function("einsum(str equation, Tensor[] tensors) -> Tensor", |a| {
     Ok(einsum(&a.str(0)?, &a.tensors(1)?)?.into())
 })
+.autocast_lower()
 .doc("Sums of products after Einstein's convention: subscripts that the result lacks are summed over. Operands may be given one by one.")
 .places(place::TORCH)
 .samples(&[

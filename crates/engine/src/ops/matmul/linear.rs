@@ -116,6 +116,7 @@ impl Tensor {
 pub(super) static OPS: &[Op] = &[function("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
     Ok(a.tensor(0)?.linear(a.tensor(1)?, a.opt_tensor(2)?)?.into())
 })
+.autocast_lower()
 .doc("`input @ weight.T + bias` over the last dimension: input `[..., in]`, weight `[out, in]`, bias `[out]`.")
 .places(place::NN)
 .samples(&["T(2,3), T(4,3)", "T(2,3), T(4,3), T(4)", "T(5,2,3), T(4,3), T(4)", "T(3), T(4,3)"])

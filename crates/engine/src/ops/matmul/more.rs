@@ -11,7 +11,7 @@ type Sizes = SmallVec<[i64; 6]>;
 impl Tensor {
     /// The inner product of two vectors of which the first is conjugated.
     pub fn vdot(&self, other: &Tensor) -> Result<Tensor> {
-        self.conjugated()?.dot(other)
+        self.conj()?.dot(other)
     }
 
     /// Sums of products over the last dimension of both (`torch.inner`); a number beside a tensor multiplies it.
@@ -276,7 +276,7 @@ fn vecdot(a: &Args) -> Result<Out> {
     let shape = broadcast("linalg.vecdot", x.shape(), y.shape())?;
     wrap_dim("linalg.vecdot", dim, shape.len())?;
     let dtype = x.dtype();
-    Ok(x.conjugated()?.expand_to(&shape)?.mul(&y.expand_to(&shape)?)?.sum_dims(Some(&[dim]), false, Some(dtype))?.into())
+    Ok(x.conj()?.expand_to(&shape)?.mul(&y.expand_to(&shape)?)?.sum_dims(Some(&[dim]), false, Some(dtype))?.into())
 }
 
 fn vander(a: &Args) -> Result<Out> {
@@ -323,26 +323,35 @@ pub(super) static OPS: &[Op] = &[
     function("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", |a| {
         Ok(a.tensor(0)?.tensordot(a.tensor(1)?, &a.ints(2)?, &a.ints(3)?)?.into())
     })
+    .autocast_lower()
     .places(TORCH)
     .doc("Sum of products over pairs of dimensions; the others follow, those of `self` first.")
     .samples(&["T(2,3,4), T(4,3,5), [1, 2], [1, 0]", "T(2), T(3), [], []"]),
-    function("trace(Tensor self) -> Tensor", trace).without_out().doc("Sum of a matrix's diagonal.").samples(&["T(3,3)", "T(2,4)"]),
+    function("trace(Tensor self) -> Tensor", trace)
+        .without_out()
+        .autocast_full()
+        .doc("Sum of a matrix's diagonal.")
+        .samples(&["T(3,3)", "T(2,4)"]),
     function("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addr)
         .doc("`beta * self + alpha * outer(vec1, vec2)`; `self` is broadcast.")
         .samples(&["T(2,3), T(2), T(3)", "T(3), T(2), T(3), beta=0.5, alpha=2"])
         .with_inplace(),
     function("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addbmm)
+        .autocast_lower()
         .doc("`beta * self + alpha * (sum of the products of two stacks of matrices)`; `self` is broadcast.")
         .samples(&["T(2,5), T(4,2,3), T(4,3,5)", "T(5), T(4,2,3), T(4,3,5), beta=0.5, alpha=2"])
         .with_inplace(),
     function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross)
         .doc("Cross products of the vectors along `dim`, of length 3 (the first such dimension unless given).")
         .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), 0"]),
-    function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", |a| Ok(a.tensor(0)?.cross(a.tensor(1)?, a.int(2)?)?.into()))
-        .places(place::PRIVATE)
-        .doc("Cross products of the vectors along `dim`, of length 3.")
-        .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), dim=0"]),
+    function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", |a| {
+        Ok(a.tensor(0)?.cross(a.tensor(1)?, a.int(2)?)?.into())
+    })
+    .places(place::PRIVATE)
+    .doc("Cross products of the vectors along `dim`, of length 3.")
+    .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), dim=0"]),
     function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot)
+        .autocast_lower()
         .places(place::PRIVATE)
         .doc("Inner products of vectors along `dim`, those of `x` conjugated.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3,2,1), dim=0"]),
@@ -352,6 +361,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("Vandermonde matrices: the powers 0 to `N - 1` of each element, along a new last dimension.")
         .samples(&["T(3)", "T(2,3), N=4"]),
     function("linalg_multi_dot(Tensor[] tensors) -> Tensor", multi)
+        .autocast_lower()
         .places(place::PRIVATE)
         .doc("Product of a chain of matrices in the cheapest order; the first and the last may be vectors.")
         .samples(&["[T(2,3), T(3,4), T(4,2)]", "[T(3), T(3,4), T(4)]"]),

@@ -131,12 +131,15 @@ fn matmul(a: &Args) -> Result<Out> {
 
 pub(super) static OPS: &[Op] = &[
     function("matmul(Tensor self, Tensor other) -> Tensor", matmul)
+        .autocast_lower()
         .doc("Matrix product. Two vectors give their inner product; a vector beside a matrix is taken as a row or column; stacks of matrices are broadcast.")
         .samples(&["T(2,3), T(3,4)", "T(3), T(3)", "T(3), T(3,2)", "T(2,3), T(3)", "T(4,2,3), T(3,5)", "T(4,1,2,3), T(5,3,2)"]),
     function("mm(Tensor self, Tensor mat2) -> Tensor", |a| Ok(a.tensor(0)?.mm(a.tensor(1)?)?.into()))
+        .autocast_lower()
         .doc("Product of two matrices.")
         .samples(&["T(2,3), T(3,4)"]),
     function("bmm(Tensor self, Tensor mat2) -> Tensor", |a| Ok(a.tensor(0)?.bmm(a.tensor(1)?)?.into()))
+        .autocast_lower()
         .doc("Products of two stacks of matrices of one length.")
         .samples(&["T(4,2,3), T(4,3,5)"]),
     function("mv(Tensor self, Tensor vec) -> Tensor", |a| {
@@ -155,12 +158,14 @@ pub(super) static OPS: &[Op] = &[
     function("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |a| {
         weighted(a, a.tensor(1)?.mm(a.tensor(2)?)?)
     })
+    .autocast_lower()
     .doc("`beta * self + alpha * (mat1 @ mat2)`; `self` is broadcast.")
     .samples(&["T(2,4), T(2,3), T(3,4)", "T(4), T(2,3), T(3,4), beta=0.5, alpha=2"])
     .with_inplace(),
     function("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |a| {
         weighted(a, a.tensor(1)?.bmm(a.tensor(2)?)?)
     })
+    .autocast_lower()
     .doc("`beta * self + alpha * (batch1 @ batch2)` for stacks of matrices.")
     .samples(&["T(4,2,5), T(4,2,3), T(4,3,5)", "T(1,5), T(4,2,3), T(4,3,5), beta=0.5, alpha=2"])
     .with_inplace(),

@@ -421,6 +421,7 @@ pub(super) static OPS: &[Op] = &[
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     attention,
 )
+.autocast_lower()
 .doc("`softmax(scale * query @ key.T + mask) @ value` over the last two dimensions, without holding the scores. A bool mask says which keys are seen, a float mask is added; `is_causal` lets query i see keys up to i; with `enable_gqa` several heads of queries share one of keys. Rows that are masked wholly give zeros.")
 .places(place::NN)
 .samples(&[

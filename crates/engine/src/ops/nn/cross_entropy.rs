@@ -292,6 +292,7 @@ pub(super) static OPS: &[Op] = &[function(
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
     cross_entropy,
 )
+.autocast_full()
 .doc("Cross entropy between scores `[classes]`, `[batch, classes]` or `[batch, classes, ...]` and targets: classes (`int64`) in the shape without classes, or probabilities in the shape of the scores. Not reduced (0), the mean over the targets' weights (1) or the sum (2); targets of `ignore_index` count for nothing.")
 .places(place::NN)
 .samples(&[

@@ -249,9 +249,11 @@ const fn row(schema: &'static str, f: fn(&Args) -> Result<Out>) -> Op {
 // The derivative is not that of the function by itself, so samples are of integers only, which have none.
 pub(super) static OPS: &[Op] = &[
     row("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", from_lists)
+        .autocast_full()
         .doc("Minus the logarithm of the probability that log-probabilities `[time, batch, classes]` give to targets of these lengths (Graves et al., 2006).")
         .samples(&["T(0,1,3), I(1,0), [0], [0]"]),
     row("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", from_tensors)
+        .autocast_full()
         .doc("The same, with lengths as tensors.")
         .samples(&["T(0,1,3), I(1,0), I(1; 0..1), I(1; 0..1), 0, 0"]),
     row("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", parts_from_lists)

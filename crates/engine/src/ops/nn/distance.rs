@@ -147,6 +147,7 @@ pub(super) static OPS: &[Op] = &[
     .samples(&["T(2,3), T(2,3)", "T(2,3), T(3), 3, 1e-6, True"])
     .without_out(),
     function("cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor", cdist)
+        .autocast_full()
         .doc("The distances, by the norm of order `p`, of each row of `x1` `[..., n, m]` to each of `x2` `[..., k, m]`: `[..., n, k]`. Euclidean distances of more than 25 rows come from a product of matrices, unless `compute_mode` is 'donot_use_mm_for_euclid_dist'.")
         .places(place::TORCH)
         .samples(&["T(3,4), T(2,4)", "T(2,3,4), T(5,4), 1", "T(27,3), T(4,3)", "T(3,4), T(2,4), 3", "T(3,4), T(2,4), inf"])

@@ -135,26 +135,31 @@ pub(super) static OPS: &[Op] = &[
     loss("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", |a| {
         Ok(a.tensor(0)?.mse_loss(a.tensor(1)?, reduction(a, 2)?)?.into())
     })
+    .autocast_full()
     .doc("The squared difference: not reduced (0), its mean (1) or its sum (2).")
     .samples(&["T(2,3), T(2,3)", "T(2,3), T(2,3), 0", "T(2,3), T(2,3), 2"]),
     loss("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", |a| {
         Ok(a.tensor(0)?.l1_loss(a.tensor(1)?, reduction(a, 2)?)?.into())
     })
+    .autocast_full()
     .doc("The absolute difference: not reduced (0), its mean (1) or its sum (2).")
     .samples(&["T(2,3), T(2,3)", "T(2,3), T(2,3), 0"]),
     loss("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", |a| {
         Ok(a.tensor(0)?.smooth_l1_loss(a.tensor(1)?, reduction(a, 2)?, a.float(3)?)?.into())
     })
+    .autocast_full()
     .doc("Half the squared difference over `beta` within `beta`, the absolute difference less half `beta` outside.")
     .samples(&["T(2,3), T(2,3)", "T(2,3), T(2,3), 0, 0.5"]),
     loss("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor", |a| {
         Ok(a.tensor(0)?.huber_loss(a.tensor(1)?, reduction(a, 2)?, a.float(3)?)?.into())
     })
+    .autocast_full()
     .doc("Half the squared difference within `delta`, linear with slope `delta` outside.")
     .samples(&["T(2,3), T(2,3)", "T(2,3), T(2,3), 2, 0.5"]),
     loss("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", |a| {
         Ok(a.tensor(0)?.binary_cross_entropy(a.tensor(1)?, a.opt_tensor(2)?, reduction(a, 3)?)?.into())
     })
+    .autocast_full()
     .doc("Cross entropy between probabilities and targets in [0, 1]; logarithms are bounded below by -100.")
     .samples(&["T(2,3; 0.1..0.9), T(2,3; 0..1)", "T(2,3; 0.1..0.9), T(2,3; 0..1), T(2,3), 0"]),
     loss(
@@ -164,12 +169,14 @@ pub(super) static OPS: &[Op] = &[
             Ok(a.tensor(0)?.binary_cross_entropy_with_logits(target, weight, positive, reduction(a, 4)?)?.into())
         },
     )
+    .autocast_full()
     .doc("Cross entropy between sigmoids of scores and targets in [0, 1], computed stably; `pos_weight` scales the positive part.")
     .places(place::TORCH | place::NN)
     .samples(&["T(2,3), T(2,3; 0..1)", "T(2,3), T(2,3; 0..1), T(3), T(3; 0.5..2), 0"]),
     loss("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", |a| {
         Ok(a.tensor(0)?.kl_div(a.tensor(1)?, reduction(a, 2)?, a.bool(3)?)?.into())
     })
+    .autocast_full()
     .doc("`target * (log(target) - self)`, where `self` holds logarithms of probabilities; with `log_target` the target does too.")
     .places(place::TORCH | place::NN)
     .samples(&["T(2,3), T(2,3; 0.1..0.9)", "T(2,3), T(2,3), 0, log_target=True"]),

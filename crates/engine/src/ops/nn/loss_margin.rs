@@ -254,29 +254,35 @@ pub(super) static OPS: &[Op] = &[
     loss("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor", place::TORCH, |a| {
         Ok(a.tensor(0)?.hinge_embedding_loss(a.tensor(1)?, a.float(2)?, reduction(a, 3)?)?.into())
     })
+    .autocast_full()
     .doc("The score where the target is 1, `max(0, margin - score)` where it is -1.")
     .samples(&["T(2,3), I(2,3; 1..2)", "T(2,3), I(2,3; -1..0), 0.5, 0"]),
     loss("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor", place::TORCH, |a| {
         Ok(a.tensor(0)?.margin_ranking_loss(a.tensor(1)?, a.tensor(2)?, a.float(3)?, reduction(a, 4)?)?.into())
     })
+    .autocast_full()
     .doc("`max(0, -target * (input1 - input2) + margin)`.")
     .samples(&["T(3), T(3), T(3)", "T(2,3), T(2,3), I(2,3; 1..2), 0.5, 0"]),
     loss("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", place::NN, |a| {
         Ok(a.tensor(0)?.soft_margin_loss(a.tensor(1)?, reduction(a, 2)?)?.into())
     })
+    .autocast_full()
     .doc("`log(1 + exp(-target * self))`, computed stably.")
     .samples(&["T(2,3), T(2,3)", "T(2,3), I(2,3; 1..2), 0"]),
     loss("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor", place::TORCH, |a| {
         Ok(a.tensor(0)?.cosine_embedding_loss(a.tensor(1)?, a.tensor(2)?, a.float(3)?, reduction(a, 4)?)?.into())
     })
+    .autocast_full()
     .doc("`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, of the angle between two vectors.")
     .samples(&["T(3,4), T(3,4), I(3; 1..2)", "T(4), T(4), I(; -1..0), 0.1", "T(3,4), T(3,4), I(3; -1..0), -0.5, 0"]),
     loss("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor", place::NN, multi_margin)
+        .autocast_full()
         .doc("`sum over i != y of max(0, margin - x[y] + x[i])^p / classes` for each row x with class y, times the weight of y.")
         .samples(&["T(4,3), I(4; 0..3)", "T(4,3), I(4; 0..3), 2, 0.5, T(3; 0.5..2), 0", "T(3), I(; 0..3)"]),
     loss("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", place::NN, |a| {
         Ok(a.tensor(0)?.multilabel_margin_loss(a.tensor(1)?, reduction(a, 2)?)?.0.into())
     })
+    .autocast_full()
     .doc("`sum over targets y and other classes i of max(0, 1 - x[y] + x[i]) / classes` for each row, whose targets stand before the first -1.")
     .samples(&["T(4,3), I(4,3; -1..3)", "T(4,3), I(4,3; 0..3), 0", "T(3), I(3; 0..2), 2"]),
     loss("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", place::NN, multilabel_margin_forward)
@@ -285,6 +291,7 @@ pub(super) static OPS: &[Op] = &[
     loss("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor", place::TORCH, |a| {
         Ok(a.tensor(0)?.poisson_nll_loss(a.tensor(1)?, a.bool(2)?, a.bool(3)?, a.float(4)?, reduction(a, 5)?)?.into())
     })
+    .autocast_full()
     .doc("Negative log-likelihood of counts under rates, or logarithms of rates; with `full` Stirling's term for targets above 1.")
     .samples(&["T(2,3), T(2,3; 0..4), True, False, 1e-8, 1", "T(2,3; 0.5..2), T(2,3; 1.5..4), False, True, 1e-8, 0"]),
     loss(
@@ -292,6 +299,7 @@ pub(super) static OPS: &[Op] = &[
         place::TORCH,
         triplet,
     )
+    .autocast_full()
     .doc("`max(0, margin + |anchor - positive| - |anchor - negative|)` with the norm of order `p`; with `swap` the smaller of the distances to the negative counts.")
     .samples(&["T(3,4), T(3,4), T(3,4)", "T(3,4), T(3,4), T(3,4), 2.0, 3, 1e-6, True, 0", "T(4), T(4), T(4)"]),
 ];

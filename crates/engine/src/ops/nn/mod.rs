@@ -5,23 +5,32 @@
 //! compare the two. The rest are composites.
 
 mod attention;
+mod average_pool;
 mod batch_norm;
 mod conv;
 mod cross_entropy;
 mod ctc;
 mod distance;
+mod fold;
+mod grid_sample;
+mod interpolate;
 mod loss;
 mod loss_margin;
+mod max_pool;
+mod max_pool_rows;
 mod nll;
 mod norm;
 mod norm_channels;
 mod pad;
+mod pool;
 mod recurrent;
 mod recurrent_cell;
 mod recurrent_gates;
+mod resampled;
 mod shuffle;
 mod softmax;
 mod spatial;
+mod taps;
 
 use super::Op;
 use crate::Tensor;
@@ -30,31 +39,39 @@ use crate::ops::view::{Reshape, view};
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 
 pub use attention::{AttentionOptions, attention_composite};
+pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
+pub use interpolate::Interpolation;
 pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
 pub use recurrent::Recurrent;
 pub use recurrent_cell::Cell;
 pub use softmax::softmax_composite;
+pub use taps::Filter;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[Op]] = &[
     softmax::OPS,
     norm::OPS,
-    batch_norm::OPS,
     cross_entropy::OPS,
     nll::OPS,
     loss::OPS,
-    loss_margin::OPS,
-    distance::OPS,
-    ctc::OPS,
     attention::OPS,
-    recurrent::OPS,
     conv::OPS,
     pad::OPS,
     shuffle::OPS,
+    batch_norm::OPS,
+    fold::OPS,
+    average_pool::OPS,
+    max_pool_rows::OPS,
+    interpolate::OPS,
+    grid_sample::OPS,
+    loss_margin::OPS,
+    distance::OPS,
+    ctc::OPS,
+    recurrent::OPS,
 ];
 
 /// A function of tensors.

@@ -146,11 +146,13 @@ fn nll_loss(a: &Args) -> Result<Out> {
 
 pub(super) static OPS: &[Op] = &[
     function("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor", nll_loss)
+        .autocast_full()
         .doc("Minus the log-probability of each target class, not reduced (0), as the mean over the targets' weights (1) or summed (2). `self` holds log-probabilities `[classes]`, `[batch, classes]` or `[batch, classes, ...]`; targets of `ignore_index` count for nothing.")
         .places(place::NN)
         .samples(&["T(4,3), I(4; 0..3)", "T(4,3), I(4; 0..3), T(3; 0.5..2), 2", "T(3), I(; 0..3)"])
         .without_out(),
     function("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor", nll_loss)
+        .autocast_full()
         .doc("`nll_loss` for any number of dimensions behind the classes.")
         .places(place::NN)
         .samples(&["T(2,3,4), I(2,4; 0..3)", "T(2,3,4,2), I(2,4,2; 0..3), None, 0", "T(4,3), I(4; 0..3), T(3; 0.5..2), 1, 1"])

@@ -161,7 +161,19 @@ fn log_softmax(a: &Args) -> Result<Out> {
     Ok(a.tensor(0)?.log_softmax(a.int(1)?, a.opt_dtype(2)?)?.into())
 }
 
+/// `_softmax_backward_data`: `(g - sum(g * y)) * y`, converted.
+fn backward_data(a: &Args) -> Result<Out> {
+    let (g, y) = (a.tensor(0)?, a.tensor(1)?);
+    let product = g.mul(y)?;
+    let sum = product.sum_dims(Some(&[a.int(2)?]), true, Some(product.dtype()))?;
+    Ok(product.sub(&y.mul(&sum)?)?.to_dtype(a.dtype(3)?)?.into())
+}
+
 pub(super) static OPS: &[Op] = &[
+    function("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor", backward_data)
+        .places(crate::ops::table::place::TORCH)
+        .doc("The derivative of softmax, from its result.")
+        .samples(&["T(2,3), T(2,3), 1, float64"]),
     function("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax)
         .doc("`exp(x) / sum(exp(x))` along `dim`, computed without overflow. `dtype` converts first; integers need it.")
         .samples(&["T(3,5), 1", "T(3,5), 0", "T(2,3,4), 1", "T(2,40), -1", "T(), 0", "T(2,3), 1, dtype=float64"])

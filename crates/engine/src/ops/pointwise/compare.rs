@@ -20,8 +20,29 @@ static LOGICAL_NOT: Spec = Spec::new("logical_not", Rule::Logical, |k, x| k.not(
 
 /// Integers are finite numbers.
 fn test(k: &mut Body, x: Val, of_float: fn(&mut Body, Val) -> Val, of_integer: bool) -> Val {
-    if k.dtype(x).is_integral() { k.literal(DType::Bool, of_integer) } else { of_float(k, x) }
+    match k.dtype(x) {
+        d if d.is_integral() => k.literal(DType::Bool, of_integer),
+        d if d.is_complex() => {
+            // Finite if both parts are, NaN or infinite if one is.
+            let (re, im) = (k.real_part(x), k.imag_part(x));
+            let (re, im) = (of_float(k, re), of_float(k, im));
+            if of_integer { k.and(re, im) } else { k.or(re, im) }
+        }
+        _ => of_float(k, x),
+    }
 }
+
+/// Whether it is the infinity of one sign.
+fn infinite(k: &mut Body, x: Val, end: f64) -> Val {
+    if k.dtype(x).is_integral() {
+        return k.literal(DType::Bool, false);
+    }
+    let end = k.like(x, end);
+    k.eq(x, end)
+}
+
+static ISNEGINF: Spec = Spec::new("isneginf", Rule::Compare, |k, x| infinite(k, x[0], f64::NEG_INFINITY)).refuses(DType::is_complex);
+static ISPOSINF: Spec = Spec::new("isposinf", Rule::Compare, |k, x| infinite(k, x[0], f64::INFINITY)).refuses(DType::is_complex);
 
 static ISNAN: Spec = Spec::new("isnan", Rule::Compare, |k, x| test(k, x[0], Body::is_nan, false));
 static ISINF: Spec = Spec::new("isinf", Rule::Compare, |k, x| test(k, x[0], Body::is_inf, false));
@@ -37,41 +58,50 @@ static SIGNBIT: Spec = Spec::new("signbit", Rule::Compare, |k, x| {
 
 pub(super) static OPS: &[Op] = &[
     pointwise("eq(Tensor self, Tensor other) -> Tensor", &EQ)
+        .numbers(0b10)
         .doc("Whether `self == other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] == x[1]) as u8 as f64),
     pointwise("ne(Tensor self, Tensor other) -> Tensor", &NE)
+        .numbers(0b10)
         .doc("Whether `self != other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] != x[1]) as u8 as f64),
-    pointwise("not_equal(Tensor self, Tensor other) -> Tensor", &NE).doc("Alias of `ne`.").samples(&["T(2,3), T(3)"]),
+    pointwise("not_equal(Tensor self, Tensor other) -> Tensor", &NE).numbers(0b10).doc("Alias of `ne`.").samples(&["T(2,3), T(3)"]),
     pointwise("lt(Tensor self, Tensor other) -> Tensor", &LT)
+        .numbers(0b10)
         .doc("Whether `self < other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] < x[1]) as u8 as f64),
-    pointwise("less(Tensor self, Tensor other) -> Tensor", &LT).doc("Alias of `lt`.").samples(&["T(2,3), T(3)"]),
+    pointwise("less(Tensor self, Tensor other) -> Tensor", &LT).numbers(0b10).doc("Alias of `lt`.").samples(&["T(2,3), T(3)"]),
     pointwise("le(Tensor self, Tensor other) -> Tensor", &LE)
+        .numbers(0b10)
         .doc("Whether `self <= other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] <= x[1]) as u8 as f64),
-    pointwise("less_equal(Tensor self, Tensor other) -> Tensor", &LE).doc("Alias of `le`.").samples(&["T(2,3), T(3)"]),
+    pointwise("less_equal(Tensor self, Tensor other) -> Tensor", &LE).numbers(0b10).doc("Alias of `le`.").samples(&["T(2,3), T(3)"]),
     pointwise("gt(Tensor self, Tensor other) -> Tensor", &GT)
+        .numbers(0b10)
         .doc("Whether `self > other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] > x[1]) as u8 as f64),
-    pointwise("greater(Tensor self, Tensor other) -> Tensor", &GT).doc("Alias of `gt`.").samples(&["T(2,3), T(3)"]),
+    pointwise("greater(Tensor self, Tensor other) -> Tensor", &GT).numbers(0b10).doc("Alias of `gt`.").samples(&["T(2,3), T(3)"]),
     pointwise("ge(Tensor self, Tensor other) -> Tensor", &GE)
+        .numbers(0b10)
         .doc("Whether `self >= other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] >= x[1]) as u8 as f64),
-    pointwise("greater_equal(Tensor self, Tensor other) -> Tensor", &GE).doc("Alias of `ge`.").samples(&["T(2,3), T(3)"]),
+    pointwise("greater_equal(Tensor self, Tensor other) -> Tensor", &GE).numbers(0b10).doc("Alias of `ge`.").samples(&["T(2,3), T(3)"]),
     pointwise("logical_and(Tensor self, Tensor other) -> Tensor", &LOGICAL_AND)
+        .numbers(0)
         .doc("Whether both are not zero, element by element; bool.")
         .samples(&["T(2,3), T(3)", "B(2,3), B(3)"]),
     pointwise("logical_or(Tensor self, Tensor other) -> Tensor", &LOGICAL_OR)
+        .numbers(0)
         .doc("Whether one is not zero, element by element; bool.")
         .samples(&["T(2,3), T(3)", "B(2,3), B(3)"]),
     pointwise("logical_xor(Tensor self, Tensor other) -> Tensor", &LOGICAL_XOR)
+        .numbers(0)
         .doc("Whether just one is not zero, element by element; bool.")
         .samples(&["T(2,3), T(3)", "B(2,3), B(3)"]),
     pointwise("logical_not(Tensor self) -> Tensor", &LOGICAL_NOT)
@@ -92,6 +122,14 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3)"])
         .without_inplace()
         .without_out(),
+    pointwise("isneginf(Tensor self) -> Tensor", &ISNEGINF)
+        .doc("Whether it is minus infinity, element by element; bool.")
+        .samples(&["T(2,3)"])
+        .without_inplace(),
+    pointwise("isposinf(Tensor self) -> Tensor", &ISPOSINF)
+        .doc("Whether it is plus infinity, element by element; bool.")
+        .samples(&["T(2,3)"])
+        .without_inplace(),
     pointwise("signbit(Tensor self) -> Tensor", &SIGNBIT)
         .doc("Whether the sign is minus (also of -0.0), element by element; bool.")
         .places(place::TORCH | place::METHOD)

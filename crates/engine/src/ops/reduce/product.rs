@@ -71,12 +71,14 @@ impl Tensor {
 
 pub(super) static OPS: &[Op] = &[
     function("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| Ok(a.tensor(0)?.prod_dims(None, false, a.opt_dtype(1)?)?.into()))
+        .autocast_full()
         .doc("Product of all elements, in `dtype` where it is given; integers and bool give int64. The gradient is right also where elements are zero.")
         .samples(&["T(2,3)", "T(5), dtype=float64", "I(4; 1..3)"])
         .without_out(),
     function("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         Ok(a.tensor(0)?.prod_dims(Some(&[a.int(1)?]), a.bool(2)?, a.opt_dtype(3)?)?.into())
     })
+    .autocast_full()
     .doc("Product along a dimension.")
     .samples(&["T(2,3), 1", "T(2,3,4), 0, True"]),
 ];

@@ -41,7 +41,10 @@ impl Tensor {
     /// ```
     pub fn cov(&self, correction: i64, fweights: Option<&Tensor>, aweights: Option<&Tensor>) -> Result<Tensor> {
         if self.ndim() > 2 {
-            return Err(Error::runtime(format!("cov: expected input to have two or fewer dimensions but got shape {}", show(self.shape()))));
+            return Err(Error::runtime(format!(
+                "cov: expected input to have two or fewer dimensions but got shape {}",
+                show(self.shape())
+            )));
         }
         if self.dtype() == DType::Bool {
             return Err(Error::runtime("cov: bool dtype is not supported for input"));
@@ -299,7 +302,8 @@ fn trapezoids(op: &str, y: &Tensor, x: Option<&Tensor>, dx: Scalar, dim: i64) ->
         return Err(Error::runtime(format!("{op}: received a bool input for `x` or `y`, but bool is not supported")));
     }
     let n = y.shape()[d as usize] as i64;
-    let both = |t: &Tensor, d: i64, n: i64| -> Result<(Tensor, Tensor)> { Ok((t.narrow(d, 1, (n - 1).max(0))?, t.narrow(d, 0, (n - 1).max(0))?)) };
+    let both =
+        |t: &Tensor, d: i64, n: i64| -> Result<(Tensor, Tensor)> { Ok((t.narrow(d, 1, (n - 1).max(0))?, t.narrow(d, 0, (n - 1).max(0))?)) };
     if n == 0 {
         return Ok((y.clone(), d));
     }
@@ -338,16 +342,20 @@ const TORCH: u8 = place::TORCH;
 pub(super) static OPS: &[Op] = &[
     function("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", weights)
         .without_out()
+        .autocast_lower()
         .doc("Covariance matrix of variables, the rows, from observations, the columns, which may have weights: how often each was seen, and how much it counts.")
         .samples(&["T(3,5)", "T(5)", "T(2,5), correction=0", "T(2,4), fweights=I(4; 1..4)", "T(2,4), aweights=T(4; 0.5..2)"]),
     function("corrcoef(Tensor self) -> Tensor", |a| Ok(a.tensor(0)?.corrcoef()?.into()))
         .without_out()
+        .autocast_lower()
         .doc("Correlation coefficients of variables, the rows, from observations, the columns.")
         .samples(&["T(3,5)", "T(5)"]),
     function("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, false))
+        .autocast_full()
         .doc("The quantiles `q` (a number or a vector) along `dim`, or of all elements; NaN where there is one. `interpolation` is linear, lower, higher, midpoint or nearest.")
         .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True", "T(5), 0.4, interpolation='midpoint'", "T(2,5), 0.3, 1, interpolation='nearest'"]),
     function("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, true))
+        .autocast_full()
         .doc("`quantile` of the elements that are not NaN.")
         .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
     function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", mode)

@@ -134,6 +134,19 @@ impl Tensor {
     }
 }
 
+fn sum_to_size(a: &Args) -> Result<Out> {
+    let x = a.tensor(0)?;
+    let size = crate::ops::create::sizes("sum_to_size", &a.ints(1)?)?;
+    if !crate::ops::expandable(&size, x.shape()) {
+        return Err(Error::runtime(format!(
+            "sum_to_size: size {{{}}} is not expandable to size {{{}}}.",
+            flambeau_base::show(&size),
+            flambeau_base::show(x.shape())
+        )));
+    }
+    Ok(x.sum_to(&size)?.into())
+}
+
 fn nanmean(a: &Args) -> Result<Out> {
     let (x, dims, keepdim, dtype) = (a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?);
     if x.dtype().is_integral() {
@@ -156,6 +169,11 @@ pub(super) static OPS: &[Op] = &[
     })
     .doc("Sum over dimensions, in `dtype` where it is given; integers and bool give int64.")
     .samples(&["T(2,3), 1", "T(2,3,4), [0, -1], True", "T(2,3), 0, dtype=float64"]),
+    function("sum_to_size(Tensor self, SymInt[] size) -> Tensor", sum_to_size)
+        .places(super::super::table::place::METHOD)
+        .without_out()
+        .doc("Sum over the dimensions that broadcasting `size` to the shape of `self` would repeat. A RuntimeError where it would not.")
+        .samples(&["T(2,3), [1, 3]", "T(2,3,4), [3, 1]"]),
     function("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         Ok(a.tensor(0)?.mean_dims(None, false, a.opt_dtype(1)?)?.into())
     })

@@ -146,8 +146,7 @@ impl Primitive for Convolution {
         }
         let dtype = wide(out.dtype());
         let a = brought(inputs[0], dtype, self.format)?;
-        // The weight is read once for each part of the result, whatever its strides.
-        let b = if self.kind == Kind::Weight { brought(inputs[1], dtype, self.format)? } else { brought_any(inputs[1], dtype)? };
+        let b = if self.kind == Kind::Weight { brought(inputs[1], dtype, self.format)? } else { in_dtype(inputs[1], dtype)? };
         let bias = inputs.get(2).map(|b| brought(b, dtype, MemoryFormat::Contiguous)).transpose()?;
         if out.dtype() == dtype && out.layout().is_contiguous_in(self.format) {
             return self.compute_wide(&a, &b, bias.as_ref(), out);
@@ -195,6 +194,7 @@ pub(super) fn apply(op: &Convolution, x: &Tensor, w: &Tensor, bias: Option<&Tens
     }
 }
 
-fn brought_any(t: &Tensor, dtype: DType) -> Result<Tensor> {
+/// The values in another dtype, with any strides.
+fn in_dtype(t: &Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype { Ok(t.clone()) } else { brought(t, dtype, MemoryFormat::Contiguous) }
 }

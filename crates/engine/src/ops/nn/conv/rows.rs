@@ -80,6 +80,7 @@ macro_rules! doc {
 
 pub(in super::super) static OPS: &[Op] = &[
     function("conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] dilation=1, SymInt groups=1) -> Tensor", |a| forward(a, 1))
+        .autocast_lower()
         .doc(doc!("one dimension"))
         .places(HERE)
         .samples(&["T(2,3,7), T(4,3,3)", "T(2,4,9), T(6,2,3), T(6), 2, 1, 2, 2", "T(3,7), T(2,3,2), T(2), padding=3", "T(2,4,5), T(8,1,3), None, 1, 1, 1, 4"])
@@ -90,6 +91,7 @@ pub(in super::super) static OPS: &[Op] = &[
         .samples(&["T(2,3,7), T(4,3,4), T(4), padding='same', dilation=2", "T(2,3,7), T(4,3,4), padding='valid'"])
         .without_out(),
     function("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1) -> Tensor", |a| forward(a, 2))
+        .autocast_lower()
         .doc(doc!("two dimensions"))
         .places(HERE)
         .samples(&[
@@ -109,6 +111,7 @@ pub(in super::super) static OPS: &[Op] = &[
         .samples(&["T(2,3,5,6), T(4,3,2,3), T(4), padding='same'", "T(2,3,5,6), T(4,3,2,3), padding='valid'"])
         .without_out(),
     function("conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1, SymInt groups=1) -> Tensor", |a| forward(a, 3))
+        .autocast_lower()
         .doc(doc!("three dimensions"))
         .places(HERE)
         .samples(&["T(2,2,3,4,3), T(3,2,2,2,2), T(3)", "T(1,4,3,4,5), T(2,2,2,3,2), None, [1, 2, 1], [1, 0, 1], [2, 1, 1], 2", "T(2,3,3,4), T(2,2,2,2,2)"])
@@ -119,26 +122,31 @@ pub(in super::super) static OPS: &[Op] = &[
         .samples(&["T(1,2,3,4,3), T(2,2,2,3,2), padding='same'"])
         .without_out(),
     function("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor", |a| transposed(a, 1))
+        .autocast_lower()
         .doc(doc!(transposed "one dimension"))
         .places(HERE)
         .samples(&["T(2,3,5), T(3,4,3)", "T(2,4,5), T(4,3,3), T(6), 3, 1, 2, 2, 2", "T(3,5), T(3,2,3), T(2), 2"])
         .without_out(),
     function("conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor", |a| transposed(a, 2))
+        .autocast_lower()
         .doc(doc!(transposed "two dimensions"))
         .places(HERE)
         .samples(&["T(2,3,4,3), T(3,2,3,2)", "T(2,4,3,4), T(4,1,2,3), T(2), [2, 3], [1, 0], [1, 2], 2, [1, 2]", "T(2,3,3), T(2,2,2,2), None, 2", "T(2,3,4,3), T(3,1,3,3), T(3), 2, 1, 1, 3"])
         .without_out(),
     function("conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor", |a| transposed(a, 3))
+        .autocast_lower()
         .doc(doc!(transposed "three dimensions"))
         .places(HERE)
         .samples(&["T(2,2,2,3,2), T(2,3,2,2,2), T(3)", "T(1,4,2,2,3), T(4,1,2,1,3), None, [2, 1, 2], [1, 0, 1], [1, 0, 0], 2"])
         .without_out(),
     function("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", general)
+        .autocast_lower()
         .doc("Convolution or transposed convolution over as many dimensions as the weight has beyond two.")
         .places(place::TORCH)
         .samples(&["T(2,3,5,6), T(4,3,3,2), None, [1], [1], [1], False, [0], 1", "T(2,3,5), T(3,2,3), T(2), [2], [1], [1], True, [1], 1"])
         .without_out(),
     function("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", tbc)
+        .autocast_lower()
         .doc("Convolution over time of `[time, batch, in]` with a weight `[kernel, in, out]` and a bias `[out]`.")
         .places(HERE)
         .samples(&["T(5,2,3), T(3,3,4), T(4), 1"])

@@ -1,0 +1,4 @@
+"""Quantized kernels: flambeau has none yet."""
+
+engine = "none"
+supported_engines = ["none"]

@@ -1,0 +1,5 @@
+"""Signals: windows."""
+
+from . import windows
+
+__all__ = ["windows"]
