@@ -45,6 +45,7 @@ pub use cross_entropy::Reduction;
 pub use interpolate::Interpolation;
 pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
+pub use norm_channels::{ChannelNorm, channel_norm_composite};
 pub use pad::PadMode;
 pub use recurrent::Recurrent;
 pub use recurrent_cell::Cell;
