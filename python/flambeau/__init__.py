@@ -20,7 +20,7 @@ from .version import __version__
 newaxis = None
 
 _LAZY_MODULES = frozenset((
-    "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
+    "_VF", "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "fft", "futures", "hub", "jit", "library", "linalg", "masked",
     "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "serialization", "signal", "special", "storage", "testing", "types", "utils", "version", "xpu",

@@ -144,6 +144,16 @@ impl Backend for Cpu {
         unsafe { nn::ctc::backward(call, grad, out) }
     }
 
+    unsafe fn gates(&self, call: &Gates) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::recurrent::forward(call) }
+    }
+
+    unsafe fn gates_backward(&self, call: &GatesBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::recurrent::backward(call) }
+    }
+
     unsafe fn attention(&self, call: &Attention) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::attention::forward(call) }

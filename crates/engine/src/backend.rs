@@ -346,6 +346,22 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("ctc_loss_backward", call.dtype, self.kind()))
     }
 
+    /// A step of a recurrent cell.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn gates(&self, call: &Gates) -> Result<()> {
+        Err(lacking("recurrent cells", call.dtype, self.kind()))
+    }
+
+    /// The derivative of a step of a recurrent cell.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn gates_backward(&self, call: &GatesBackward) -> Result<()> {
+        Err(lacking("recurrent cells", call.dtype, self.kind()))
+    }
+
     /// Attention.
     ///
     /// # Safety

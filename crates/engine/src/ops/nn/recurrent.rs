@@ -130,6 +130,18 @@ fn check(cell: Cell, x: &Tensor, weights: &Weights, state: &State) -> Result<()>
     if state.hidden.shape().last() != Some(&width) {
         return Err(Error::runtime(format!("{op}: Expected hidden states of width {width}, got {}", show(state.hidden.shape()))));
     }
+    let sums = cell.gates() * weights.projection.map_or(width, |p| p.shape().get(1).copied().unwrap_or(0));
+    let fits = |t: &Tensor| t.shape().first() == Some(&sums);
+    let biases = weights.input_bias.iter().chain(&weights.hidden_bias).all(|b| fits(b));
+    let memory = state.memory.as_ref().is_none_or(|m| m.shape().last().map(|n| cell.gates() * n) == Some(sums));
+    if !(fits(weights.input) && fits(weights.hidden) && biases && memory) {
+        return Err(Error::runtime(format!(
+            "{op}: expected weights and biases of {sums} rows, {} for each number of the state, but got weights {} and {}",
+            cell.gates(),
+            show(weights.input.shape()),
+            show(weights.hidden.shape())
+        )));
+    }
     if state.hidden.dtype() != x.dtype() {
         return Err(Error::runtime(format!(
             "{op}: input and hidden states must have one dtype, got {} and {}",
@@ -184,7 +196,6 @@ impl Sequence {
 
     /// Runs a cell over time: its outputs in the order of the input, and the state after the last step of each sequence.
     fn scan(&self, cell: Cell, gates: &Tensor, first: State, w: &Weights, backwards: bool) -> Result<(Tensor, State)> {
-        let hidden = w.hidden.t()?;
         match &self.sizes {
             None => {
                 let mut steps = gates.unbind(0)?;
@@ -194,7 +205,7 @@ impl Sequence {
                 let mut state = first;
                 let mut outputs = Vec::with_capacity(steps.len());
                 for gates in &steps {
-                    state = step(cell, gates, &state, &hidden, w)?;
+                    state = step(cell, gates, &state, w)?;
                     outputs.push(state.hidden.clone());
                 }
                 if backwards {
@@ -214,7 +225,6 @@ fn split(gates: &Tensor, sizes: &[usize]) -> Result<Vec<Tensor>> {
 
 /// Sequences leave the batch as they end.
 fn scan_packed(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[usize]) -> Result<(Tensor, State)> {
-    let hidden = w.hidden.t()?;
     let (mut state, mut now) = (first, sizes[0]);
     let (mut outputs, mut ended) = (Vec::new(), Vec::new());
     for (gates, &n) in split(gates, sizes)?.iter().zip(sizes) {
@@ -223,7 +233,7 @@ fn scan_packed(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[u
             state = state.rows(0, n)?;
             now = n;
         }
-        state = step(cell, gates, &state, &hidden, w)?;
+        state = step(cell, gates, &state, w)?;
         outputs.push(state.hidden.clone());
     }
     ended.push(state);
@@ -233,7 +243,6 @@ fn scan_packed(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[u
 
 /// Sequences join the batch at their ends.
 fn scan_packed_backwards(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[usize]) -> Result<(Tensor, State)> {
-    let hidden = w.hidden.t()?;
     let mut now = sizes[sizes.len() - 1];
     let mut state = first.rows(0, now)?;
     let mut outputs = Vec::new();
@@ -242,7 +251,7 @@ fn scan_packed_backwards(cell: Cell, gates: &Tensor, first: State, w: &Weights, 
             state = State::joined(&[state, first.rows(now, n - now)?])?;
             now = n;
         }
-        state = step(cell, gates, &state, &hidden, w)?;
+        state = step(cell, gates, &state, w)?;
         outputs.push(state.hidden.clone());
     }
     outputs.reverse();
@@ -308,7 +317,7 @@ fn single(a: &Args, cell: Cell) -> Result<Out> {
     };
     let state = State { hidden: hx[0].clone(), memory: hx.get(1).map(|&t| t.clone()) };
     check(cell, x, &w, &state)?;
-    let state = step(cell, &x.linear(w.input, w.input_bias)?, &state, &w.hidden.t()?, &w)?;
+    let state = step(cell, &x.linear(w.input, w.input_bias)?, &state, &w)?;
     Ok(match state.memory {
         Some(memory) => Out::Tuple(smallvec![state.hidden, memory]),
         None => Out::Tensor(state.hidden),
