@@ -54,7 +54,7 @@ class Tensor(_C.TensorBase):
         from ._grad_mode import no_grad
 
         with no_grad():
-            if self.is_meta:
+            if self.is_meta or self.is_conj() or self.is_neg():
                 made = self.detach().clone()
             else:  # one copy of a storage for all tensors of this deepcopy that share it
                 storage = deepcopy(self.untyped_storage(), memo)
@@ -78,7 +78,8 @@ class Tensor(_C.TensorBase):
             build = _utils._rebuild_meta_tensor_no_storage
             args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
         else:
-            build, args = serialization.tensor_parts(self)
+            lazy = self.is_conj() or self.is_neg()
+            build, args = serialization.tensor_parts(self.detach().clone() if lazy else self)
         if type(self) is Tensor and not state:
             return build, args
         return _utils._rebuild_from_type_v2, (build, type(self), args, state)
