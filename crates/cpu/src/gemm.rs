@@ -18,10 +18,12 @@
 //! | `kernel.rs`, `vector.rs` | inner loops, and the vectors that they are written in |
 //! | `table.rs` | the inner loops compiled for each instruction set |
 //! | `indirect.rs` | operands that are packed, and results that are stored, by functions of the caller's |
+//! | `direct.rs` | rows and channels weighed by single numbers |
 //! | `patch.rs` | packing of windows of tensors |
 //! | `integer.rs` | integers, with wrapping arithmetic |
 
 mod block;
+mod direct;
 mod driver;
 mod indirect;
 mod integer;
@@ -34,6 +36,7 @@ mod vector;
 
 use half::{bf16, f16};
 
+pub(crate) use direct::Weighed;
 pub(crate) use indirect::{Indirect, IndirectProduct};
 pub(crate) use patch::{Line, MAX_LINES, Piece};
 pub(crate) use table::{Kernels, Table};

@@ -54,6 +54,8 @@ pub enum Special {
     Zeta,
     /// The derivative of order `n` of [`Special::Digamma`], of `(x, n)`.
     Polygamma,
+    /// A number times 2 to the power of a whole one, of `(x, e)`.
+    Ldexp,
     /// The next number after the first argument towards the second.
     Nextafter,
     /// [`Special::Nextafter`] among the `bfloat16`.

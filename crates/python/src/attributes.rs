@@ -107,6 +107,7 @@ fn set_data(_: Python<'_>, t: &Tensor, value: &Bound<'_, PyAny>) -> Ret<()> {
             new.dtype()
         )));
     }
+    let new = new.resolved()?;
     // SAFETY: the GIL is held, and work done without it has aliases.
     unsafe { t.replace(new.storage().clone(), new.layout().clone(), new.dtype())? };
     Ok(())
@@ -152,7 +153,13 @@ static ATTRIBUTES: &[Attribute] = &[
         if t.ndim() != 2 && t.ndim() != 0 {
             return Err(runtime_error(format!("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.ndim())));
         }
-        transposed(py, t, obj)
+        static CONJUGATE: Named = Named::new("conj");
+        static ADJOINT: Named = Named::new("adjoint");
+        call_method(py, if t.ndim() == 0 { &CONJUGATE } else { &ADJOINT }, obj)
+    }),
+    read(c"mH", |py, _, obj| {
+        static ADJOINT: Named = Named::new("adjoint");
+        call_method(py, &ADJOINT, obj)
     }),
     read(c"real", |py, t, obj| {
         static VIEW: Named = Named::new("real");

@@ -167,7 +167,11 @@ impl Form {
             spread,
             numbers: params
                 .iter()
-                .map(|p| matches!(p.name, "value" | "p") || (tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_))))
+                .enumerate()
+                .map(|(i, p)| {
+                    let pointwise = tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_));
+                    matches!(p.name, "value" | "p") || (pointwise && row.numbers >> i.min(6) & 1 != 0)
+                })
                 .collect(),
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()

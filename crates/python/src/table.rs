@@ -45,7 +45,15 @@ fn entries() -> Vec<Entry> {
     for name in order {
         let rows = &by_name[name];
         let places = rows.iter().fold(0, |bits, r| bits | r.places);
-        out.push(Entry { function: leak(name.to_owned(), "flambeau", rows, Shape::Functional), places });
+        // `x.where(c, y)` and `where(c, x, y)` are of different rows.
+        let of = |bits: u8| -> Vec<&'static Row> { rows.iter().copied().filter(|r| r.places & bits != 0).collect() };
+        let (methods, functions) = (of(place::METHOD), of(!place::METHOD));
+        let apart = !methods.is_empty() && !functions.is_empty() && methods.len().min(functions.len()) < rows.len();
+        if apart {
+            out.push(Entry { function: leak(name.to_owned(), "flambeau", &methods, Shape::Functional), places: place::METHOD });
+        }
+        let (rows_here, places_here) = if apart { (&functions, places & !place::METHOD) } else { (rows, places) };
+        out.push(Entry { function: leak(name.to_owned(), "flambeau", rows_here, Shape::Functional), places: places_here });
         let inplace: Vec<&'static Row> = rows.iter().copied().filter(|r| r.inplace).collect();
         if !inplace.is_empty() && !by_name.contains_key(format!("{name}_").as_str()) {
             let function = leak(format!("{name}_"), "flambeau", &inplace, Shape::InPlace);

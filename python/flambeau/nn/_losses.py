@@ -3,6 +3,7 @@
 ``nn.functional`` offers them; the modules of ``nn`` keep their settings.
 """
 
+from math import log, pi, prod
 from warnings import warn
 
 from .. import _C
@@ -158,3 +159,200 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             stacklevel=2,
         )
     return _nn.kl_div(input, target, code, log_target=log_target)
+
+
+def _hinge(x):
+    return x.clamp_min(0)
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1, of the angle between two vectors."""
+    return _C.cosine_embedding_loss(input1, input2, target, margin, _reduction(reduction, size_average, reduce))
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
+    return _C.hinge_embedding_loss(input, target, margin, _reduction(reduction, size_average, reduce))
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """``max(0, -target * (input1 - input2) + margin)``."""
+    code = _reduction(reduction, size_average, reduce)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return _C.margin_ranking_loss(input1, input2, target, margin, code)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """``log(1 + exp(-target * input))``, computed stably."""
+    return _nn.soft_margin_loss(input, target, _reduction(reduction, size_average, reduce))
+
+
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """``sum over i != y of max(0, margin - x[y] + x[i])^p / classes`` for each row x with class y, times the weight of y."""
+    code = _reduction(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError(f"only p == 1 and p == 2 supported, got {p}")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(f"weight must be one-dimensional, got shape {weight.shape}")
+    return _nn.multi_margin_loss(input, target, p, margin, weight, code)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """``sum over targets y and others i of max(0, 1 - x[y] + x[i]) / classes``; a row's targets stand before the first -1."""
+    return _nn.multilabel_margin_loss(input, target, _reduction(reduction, size_average, reduce))
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """Cross entropy between sigmoids of scores and targets, as the mean over the classes (the last dimension)."""
+    if size_average is not None or reduce is not None:
+        reduction = _legacy_reduction(size_average, reduce)
+    loss = -(target * _nn.logsigmoid(input) + (1 - target) * _nn.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    loss = loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid: it is one of 'none', 'mean' and 'sum'")
+    return _reduced(loss, _REDUCTIONS[reduction])
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction="mean"
+):
+    """Negative log-likelihood of counts under rates, or their logarithms; ``full`` adds Stirling's term for targets above 1."""
+    code = _reduction(reduction, size_average, reduce)
+    return _C.poisson_nll_loss(input, target, log_input, full, eps, code)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean"):
+    """``(log(var) + (input - target)^2 / var) / 2``, the variance at least ``eps``; ``full`` adds ``log(2 pi) / 2``."""
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError(f"var has negative entry/entries: {var}")
+        var = var * _C.ones_like(input)
+    elif (var < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        unequal = [n for m, n in zip(input.shape, var.shape) if m != n]
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif input.dim() != var.dim() or sum(unequal) != 1:
+            raise ValueError(f"var is of incorrect size: {var.size()} for an input of size {input.size()}")
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid: it is one of 'none', 'mean' and 'sum'")
+    # The bound is not differentiated.
+    low = var.detach() < eps
+    var = _C.where(low, var - var.detach() + eps, var)
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * log(2 * pi)
+    return _reduced(loss, _REDUCTIONS[reduction])
+
+
+def triplet_margin_loss(
+    anchor,
+    positive,
+    negative,
+    margin=1.0,
+    p=2,
+    eps=1e-06,
+    swap=False,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
+    """``max(0, margin + |anchor - positive| - |anchor - negative|)`` with the norm of order ``p``.
+
+    With ``swap`` the smaller of the distances of anchor and positive to the negative counts.
+    """
+    code = _reduction(reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    return _C.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
+
+
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
+    """``triplet_margin_loss`` with any distance: a function of two tensors."""
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction: it is one of 'none', 'mean' and 'sum'")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    distance = _C.pairwise_distance if distance_function is None else distance_function
+    near, apart = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        apart = _C.minimum(apart, distance(positive, negative))
+    return _reduced(_hinge(margin + near - apart), _REDUCTIONS[reduction])
+
+
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
+    """Connectionist temporal classification: minus the log-probability that ``log_probs`` give to ``targets``.
+
+    ``log_probs`` has the shape (time, batch, classes) or (time, classes); ``targets`` (batch, longest), or one after the
+    other in one dimension. The mean is over losses divided by the lengths of their targets.
+    """
+    return _C.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, _reduction(reduction), zero_infinity
+    )
+
+
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """``cross_entropy`` of the scores ``linear(input, linear_weight, linear_bias)``.
+
+    ``input`` is (features) or (N, features); ``linear_weight`` (classes, ..., features), where dimensions between make a
+    loss of several dimensions. ``options`` say how PyTorch cuts the batch, which changes no result.
+    """
+    if not 1 <= input.dim() <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+        )
+    outputs = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != outputs:
+        raise RuntimeError(f"expected linear_bias shape {outputs}, got {tuple(linear_bias.shape)}")
+    if len(outputs) > 1 and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+            f"(N, {input.shape[-1]}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    shape = (*input.shape[:-1], *outputs)
+    if tuple(target.shape) == shape and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    rows = linear_weight.reshape(prod(outputs), input.shape[-1])
+    bias = None if linear_bias is None else linear_bias.reshape(prod(outputs))
+    return cross_entropy(
+        _nn.linear(input, rows, bias).reshape(shape),
+        target,
+        weight=weight,
+        reduction=reduction,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        label_smoothing=label_smoothing,
+    )

@@ -28,7 +28,7 @@ def _max_pool(n):
 
     pool.__name__ = pool.__qualname__ = name
     pool.__doc__ = (
-        f"The largest elements of windows over the last {n} dimension(s), and their places where ``return_indices``.\n\n"
+        f"The largest elements of windows over the last {n} dimension(s); with ``return_indices`` their places.\n\n"
         "``stride`` is ``kernel_size`` unless given; ``ceil_mode`` allows last windows that are not whole."
     )
     with_indices.__name__ = with_indices.__qualname__ = name + "_with_indices"

@@ -5,18 +5,42 @@ callers have: ``inplace``, names of reductions, a dimension that is guessed, dep
 """
 
 from .. import _C
+from ._attention import multi_head_attention_forward  # noqa: F401
+from ._dropout import (  # noqa: F401
+    alpha_dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    rrelu,
+)
 from ._losses import (  # noqa: F401
     _legacy_reduction,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
     cross_entropy,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
     huber_loss,
     kl_div,
     l1_loss,
+    linear_cross_entropy,
+    margin_ranking_loss,
     mse_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
     nll_loss,
+    poisson_nll_loss,
     smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
 )
+from ._masks import _canonical_mask, _none_or_dtype  # noqa: F401
 from ._pooling import (  # noqa: F401
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -43,13 +67,22 @@ from ._pooling import (  # noqa: F401
     max_unpool2d,
     max_unpool3d,
 )
+from ._resampling import (  # noqa: F401
+    affine_grid,
+    embedding_bag,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 
 _nn = _C._nn
 
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
-    "local_response_norm", "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
-    "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+    "local_response_norm", "pairwise_distance", "pdist", "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
+    "cosine_similarity", "layer_norm", "rrelu_", "relu_", "leaky_relu_", "elu_", "hardtanh_",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
     "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
@@ -148,36 +181,7 @@ def celu(input, alpha=1.0, inplace=False):
 
 def threshold(input, threshold, value, inplace=False):
     """``x`` where it exceeds ``threshold``, else ``value``."""
-    below = input <= threshold
-    return input.masked_fill_(below, value) if inplace else input.masked_fill(below, value)
-
-
-def hardshrink(input, lambd=0.5):
-    """``x`` where its magnitude exceeds ``lambd``, else zero."""
-    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
-
-
-def softshrink(input, lambd=0.5):
-    """``x`` moved towards zero by ``lambd``, and zero within it."""
-    if not lambd >= 0:
-        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}")
-    inside = (input >= -lambd) & (input <= lambd)
-    return _C.where(input > 0, input - lambd, input + lambd).masked_fill(inside, 0)
-
-
-def prelu(input, weight):
-    """``x`` where positive, else ``weight * x``, one weight or one for each channel (dimension 1)."""
-    if weight.numel() != 1:
-        channels = input.size(1) if input.dim() > 1 else 1
-        if weight.dim() != 1 or weight.numel() != channels:
-            raise RuntimeError(
-                f"prelu: mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                f"{weight.numel()}, and channel size = {channels}."
-            )
-        weight = weight.reshape([-1 if d == 1 else 1 for d in range(input.dim())])
-    elif weight.dim() != 0:
-        weight = weight.reshape([1] * input.dim())
-    return _C.where(input > 0, input, weight * input)
+    return _pick("threshold", inplace)(input, threshold, value)
 
 
 def tanh(input):
@@ -286,6 +290,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     """Rows of ``weight`` by the numbers in ``input``.
 
     The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first rescaled in place.
+    Gradients are dense, also with ``sparse``.
     """
     if padding_idx is None:
         padding_idx = -1
@@ -296,8 +301,6 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         padding_idx %= rows
     if max_norm is not None:
         _renorm_rows(weight, input, max_norm, norm_type)
-    if sparse:
-        raise NotImplementedError("embedding with sparse=True: flambeau has no sparse gradients yet")
     return _C.embedding(weight, input, padding_idx, scale_grad_by_freq)
 
 

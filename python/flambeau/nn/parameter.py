@@ -5,7 +5,7 @@ from collections import OrderedDict
 from .. import _C
 from .._tensor import Tensor
 
-__all__ = ["Parameter", "Buffer"]
+__all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
 
 class Parameter(Tensor):
@@ -63,3 +63,76 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+
+class _Uninitialized:
+    """What tensors without a shape share: nothing can be computed with them until they are given one."""
+
+    cls_to_become = None
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Give it a shape (memory is not set); it becomes an ordinary parameter or buffer, the same object."""
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = _C.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        """Raises: there is none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self):
+        """Raises: there is no memory yet."""
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer: call `forward` first")
+
+    def __repr__(self, *, tensor_contents=None):
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(*self._made_with(), device=self.data.device, dtype=self.data.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, proto):
+        return _uninitialized, (type(self), self._made_with(), self.data.device, self.data.dtype)
+
+
+def _uninitialized(cls, args, device, dtype):
+    return cls(*args, device=device, dtype=dtype)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter without a shape, for modules that learn it from their first input."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return Tensor._make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def _made_with(self):
+        return (self.requires_grad,)
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer without a shape, for modules that learn it from their first input."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        buffer = Tensor._make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+    def _made_with(self):
+        return (self.requires_grad,)
+
+
+def is_lazy(param):
+    """Whether it has no shape yet."""
+    return isinstance(param, _Uninitialized)

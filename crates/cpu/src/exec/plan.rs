@@ -187,7 +187,9 @@ impl Builder<'_> {
         let arity = op.arity();
         let args: SmallVec<[Place; 3]> = step.args[..arity].iter().map(|&a| self.value(a)).collect();
         let class = Class::of(dtype);
-        let f = kernels::step(op, class)
+        let short = if dtype.is_reduced_float() { kernels::short_step(op) } else { None };
+        let f = short
+            .or_else(|| kernels::step(op, class))
             .ok_or_else(|| Error::not_implemented(format!("{} is not implemented for {dtype} on cpu", format!("{op:?}").to_lowercase())))?;
         if dtype.is_integral() && matches!(op, ScalarOp::FloorDiv | ScalarOp::TruncDiv | ScalarOp::Rem | ScalarOp::Fmod) {
             self.compute(kernels::is_zero(class), Class::Bool, &args[1..2]);

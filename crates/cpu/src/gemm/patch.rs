@@ -21,11 +21,6 @@ pub(crate) struct Piece<E> {
     pub(crate) last: usize,
 }
 
-impl<E> Piece<E> {
-    /// No lanes.
-    pub(crate) const NONE: Piece<E> = Piece { ptr: std::ptr::null(), vector: 0, first: 0, last: 0 };
-}
-
 /// A line of a square: which pieces it is made of, and how many elements behind them it lies.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Line {
@@ -77,6 +72,14 @@ pub(super) unsafe fn merge_rows<V: Vector>(
                     for i in 0..count {
                         let from = one.ptr.wrapping_offset(i as isize * step);
                         V::splat(V::Element::default()).merge(from, mask).store(to.add(i * to_row));
+                    }
+                }
+                [a, b] if lane_step == 1 => {
+                    let (mask_a, mask_b) = (V::mask(a.first, a.last), V::mask(b.first, b.last));
+                    for i in 0..count {
+                        let by = i as isize * step;
+                        let x = V::splat(V::Element::default()).merge(a.ptr.wrapping_offset(by), mask_a);
+                        x.merge(b.ptr.wrapping_offset(by), mask_b).store(to.add(i * to_row));
                     }
                 }
                 _ => merge_column::<V>(own, lane_step, step, count, to, to_row),

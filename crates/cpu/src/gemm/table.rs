@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 
+use super::direct::{self, Weighed};
 use super::kernel::{self, Finish, Left};
 use super::patch::{self, Line, Piece};
 use super::vecmat;
@@ -31,6 +32,14 @@ pub(crate) struct Table<S, E: 'static> {
     pub(crate) merge_square: unsafe fn(&[Line], &[Piece<E>], isize, usize, *mut E, usize),
     /// See [`patch::pack_pointers`].
     pub(crate) pack_pointers: unsafe fn(&[*const E], usize, *mut E, usize),
+    /// See [`direct::weigh_row`].
+    pub(crate) weigh_row: unsafe fn(&[Weighed<E>], isize, E, usize, *mut E),
+    /// See [`direct::dot_row`].
+    pub(crate) dot_row: unsafe fn(*const E, usize, &[Weighed<E>], isize, *mut E),
+    /// See [`direct::fold_lanes`].
+    pub(crate) fold_lanes: unsafe fn(*const E, usize, *mut E),
+    /// See [`direct::weigh_channels`].
+    pub(crate) weigh_channels: unsafe fn(&[[*const E; 2]], *const E, usize, *mut E),
     /// See [`kernel::store_row`].
     pub(super) store_row: unsafe fn(*const E, *mut S, usize, bool),
     /// See [`vecmat::dot_lines`].
@@ -69,6 +78,7 @@ pub(crate) trait Kernels: Copy + 'static {
     fn add(x: Self::Sum, y: Self::Sum) -> Self::Sum;
     fn mul(x: Self::Sum, y: Self::Sum) -> Self::Sum;
 
+    /// The inner loops for this processor.
     fn table_here() -> &'static Table<Self, Self::Sum> {
         Self::table(isa::level())
     }
@@ -140,6 +150,37 @@ macro_rules! instruction_set {
             }
 
             $(#[$feature])?
+            unsafe fn weigh_row<V: Vector>(rows: &[Weighed<V::Element>], step: isize, start: V::Element, width: usize, to: *mut V::Element) {
+                unsafe { direct::weigh_row::<V>(rows, step, start, width, to) }
+            }
+
+            $(#[$feature])?
+            unsafe fn dot_row<V: Vector>(
+                y: *const V::Element,
+                width: usize,
+                rows: &[Weighed<V::Element>],
+                step: isize,
+                sums: *mut V::Element,
+            ) {
+                unsafe { direct::dot_row::<V>(y, width, rows, step, sums) }
+            }
+
+            $(#[$feature])?
+            unsafe fn fold_lanes<V: Vector>(from: *const V::Element, count: usize, to: *mut V::Element) {
+                unsafe { direct::fold_lanes::<V>(from, count, to) }
+            }
+
+            $(#[$feature])?
+            unsafe fn weigh_channels<V: Vector>(
+                rows: &[[*const V::Element; 2]],
+                start: *const V::Element,
+                count: usize,
+                to: *mut V::Element,
+            ) {
+                unsafe { direct::weigh_channels::<V>(rows, start, count, to) }
+            }
+
+            $(#[$feature])?
             unsafe fn store_row<V: Vector, S: Packed<V>>(from: *const V::Element, c: *mut S, count: usize, accumulate: bool) {
                 unsafe { kernel::store_row::<V, S>(from, c, count, accumulate) }
             }
@@ -183,6 +224,10 @@ macro_rules! instruction_set {
                     merge_rows: merge_rows::<V>,
                     merge_square: merge_square::<V>,
                     pack_pointers: pack_pointers::<V>,
+                    weigh_row: weigh_row::<V>,
+                    dot_row: dot_row::<V>,
+                    fold_lanes: fold_lanes::<V>,
+                    weigh_channels: weigh_channels::<V>,
                     store_row: store_row::<V, S>,
                     dot_lines: dot_lines::<V, S>,
                     sum_steps: sum_steps::<V, S>,

@@ -147,42 +147,63 @@ real!(f16, f32, false, |x| Half::widen(x.to_bits()), |x| f16::from_bits(Half::na
 real!(bf16, f32, false, |x| Brain::widen(x.to_bits()), |x| bf16::from_bits(Brain::narrow(x)));
 
 /// Work that is compiled for each instruction set.
-pub trait Kernel {
+///
+/// The compiled forms are methods of the kernel, so that they are compiled with its module, apart from the others.
+pub trait Kernel: Sized {
     /// Does it. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     /// As the kernel says.
     unsafe fn run(&self);
+
+    /// [`Kernel::run`] as compiled for [`Isa::Avx2`].
+    ///
+    /// # Safety
+    /// As there, and the processor has the instructions.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn run_avx2(&self) {
+        // SAFETY: the caller's.
+        unsafe { self.run() }
+    }
+
+    /// [`Kernel::run`] as compiled for [`Isa::Avx512`].
+    ///
+    /// # Safety
+    /// As there, and the processor has the instructions.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+    unsafe fn run_avx512(&self) {
+        // SAFETY: the caller's.
+        unsafe { self.run() }
+    }
+
+    /// [`Kernel::run`] with the best instructions that the processor has.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn run_best(&self) {
+        // SAFETY: the processor has the instructions; the rest is the caller's.
+        unsafe {
+            match isa::level() {
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => self.run_avx512(),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => self.run_avx2(),
+                _ => self.run(),
+            }
+        }
+    }
 }
 
 /// Does a kernel's work with the best instructions that the processor has.
 ///
 /// # Safety
 /// As the kernel says.
+#[inline]
 pub unsafe fn run(kernel: &impl Kernel) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn avx2(kernel: &impl Kernel) {
-            // SAFETY: the caller's.
-            unsafe { kernel.run() }
-        }
-        #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-        unsafe fn avx512(kernel: &impl Kernel) {
-            // SAFETY: the caller's.
-            unsafe { kernel.run() }
-        }
-        // SAFETY: the processor has the instructions; the rest is the caller's.
-        match isa::level() {
-            Isa::Avx512 => return unsafe { avx512(kernel) },
-            Isa::Avx2 => return unsafe { avx2(kernel) },
-            _ => {}
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = isa::level() == Isa::Portable;
     // SAFETY: the caller's.
-    unsafe { kernel.run() }
+    unsafe { kernel.run_best() }
 }
 
 /// The larger number; a NaN in `x` gives way.

@@ -6,7 +6,7 @@
 
 use super::real::*;
 use crate::pool::parallel_for;
-use flambeau_base::Result;
+use flambeau_base::{DType, Result};
 use flambeau_engine::backend::spatial::{Resample, Taps};
 use std::ops::Range;
 
@@ -18,6 +18,11 @@ const MANY: usize = 16;
 /// # Safety
 /// The kernel contract.
 pub unsafe fn resample(call: &Resample) -> Result<()> {
+    if call.dtype == DType::U8 {
+        // SAFETY: the caller's.
+        unsafe { bytes(call) };
+        return Ok(());
+    }
     with_real!(call.op, call.dtype, R => {
         let [d, h, w] = call.axes;
         let rows = call.outer * d.output() * h.output();
@@ -365,4 +370,94 @@ unsafe fn combined<F: Real, T: Real<Sum = F::Sum>, const N: usize>(
     }
     // SAFETY: the caller's.
     unsafe { put(&sum, out.add(at)) }
+}
+
+/// Bytes with weights in fixed point.
+unsafe fn bytes(call: &Resample) {
+    let [d, h, w] = call.axes;
+    let weights = |taps: &Taps| taps.weight.iter().map(|&w| w as i32).collect::<Vec<i32>>();
+    let cost = (w.output() + w.index.len()) * call.inner;
+    let shared = Shared((*call, [weights(d), weights(h), weights(w)]));
+    parallel_for(call.outer * d.output() * h.output(), grain(cost, 1), &|range| {
+        let (call, weights) = &{ &shared }.0;
+        // SAFETY: each range has rows of its own; the rest is the caller's.
+        unsafe { run(&Bytes { call, weights, range }) }
+    });
+}
+
+struct Bytes<'a> {
+    call: &'a Resample<'a>,
+    weights: &'a [Vec<i32>; 3],
+    range: Range<usize>,
+}
+
+impl Kernel for Bytes<'_> {
+    #[inline(always)]
+    unsafe fn run(&self) {
+        let ([d, h, w], inner) = (self.call.axes, self.call.inner);
+        let (n, length) = (w.input * inner, w.output() * inner);
+        let weight = |axis: usize, tap: usize| self.weights[axis].get(tap).copied();
+        let mut taps: Vec<(*const u8, i32)> = Vec::new();
+        for row in self.range.clone() {
+            let (i, j, outer) = (row / h.output() % d.output(), row % h.output(), row / h.output() / d.output());
+            // SAFETY: rows and taps lie inside the operands.
+            unsafe {
+                let out = self.call.out.add(row * length);
+                taps.clear();
+                for a in d.of(i) {
+                    for b in h.of(j) {
+                        let at = (outer * d.input + d.index[a] as usize) * h.input + h.index[b] as usize;
+                        taps.push((self.call.input.add(at * n), weight(0, a).or(weight(1, b)).unwrap_or(1)));
+                    }
+                }
+                if self.weights[2].is_empty() {
+                    self.sums(&taps, length, out);
+                    continue;
+                }
+                let from = taps[0].0;
+                for o in 0..w.output() {
+                    taps.clear();
+                    taps.extend(w.of(o).map(|t| (from.add(w.index[t] as usize * inner), self.weights[2][t])));
+                    self.sums(&taps, inner, out.add(o * inner));
+                }
+            }
+        }
+    }
+}
+
+impl Bytes<'_> {
+    /// `n` sums of taps side by side.
+    #[inline(always)]
+    unsafe fn sums(&self, taps: &[(*const u8, i32)], n: usize, out: *mut u8) {
+        let mut at = 0;
+        // SAFETY: the caller's.
+        unsafe {
+            while at + 16 <= n {
+                self.block::<16>(taps, at, out);
+                at += 16;
+            }
+            while at < n {
+                self.block::<1>(taps, at, out);
+                at += 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn block<const N: usize>(&self, taps: &[(*const u8, i32)], at: usize, out: *mut u8) {
+        let mut sum = [1i32 << (self.call.bits - 1); N];
+        for &(from, weight) in taps {
+            // SAFETY: the caller's.
+            let x = unsafe { from.add(at).cast::<[u8; N]>().read_unaligned() };
+            for i in 0..N {
+                sum[i] += x[i] as i32 * weight;
+            }
+        }
+        let mut bytes = [0u8; N];
+        for i in 0..N {
+            bytes[i] = (sum[i] >> self.call.bits).clamp(0, 255) as u8;
+        }
+        // SAFETY: the caller's.
+        unsafe { out.add(at).cast::<[u8; N]>().write_unaligned(bytes) }
+    }
 }

@@ -71,8 +71,10 @@ impl Taps {
 pub struct Resample<'a> {
     /// The operation, for messages.
     pub op: &'static str,
-    /// The dtype.
+    /// The dtype: a floating point one, or `uint8`.
     pub dtype: DType,
+    /// For `uint8`: weights are whole numbers, one dimension at most has some, and sums are divided by two to this power and rounded.
+    pub bits: u32,
     /// Elements before the spatial dimensions.
     pub outer: usize,
     /// Elements behind them.

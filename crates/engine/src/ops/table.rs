@@ -252,6 +252,8 @@ pub struct Op {
     pub inplace: bool,
     /// Whether `out=` is taken.
     pub out: bool,
+    /// For pointwise rows: which `Tensor` parameters take a number too, a set of bits; see [`Op::numbers`].
+    pub numbers: u8,
     /// Calls that tests try, in the syntax of `tests/samples`: `T(2,3), 1, keepdim=True`.
     pub samples: &'static [&'static str],
     /// Range of the values that tests give to float arguments.
@@ -272,6 +274,7 @@ const fn row(schema: &'static str, call: Call) -> Op {
         places: place::TORCH | place::METHOD,
         inplace: true,
         out: true,
+        numbers: 0x7f,
         samples: &[],
         domain: (-2.0, 2.0),
         by_layout: false,
@@ -330,9 +333,22 @@ impl Op {
         self
     }
 
+    /// It takes `out=`.
+    pub const fn with_out(mut self) -> Op {
+        self.out = true;
+        self
+    }
+
     /// It takes no `out=`.
     pub const fn without_out(mut self) -> Op {
         self.out = false;
+        self
+    }
+
+    /// Which `Tensor` parameters take a number too, a set of bits: all of them unless told otherwise, but one has to be a
+    /// tensor unless bit 7 is set.
+    pub const fn numbers(mut self, bits: u8) -> Op {
+        self.numbers = bits;
         self
     }
 
@@ -411,6 +427,9 @@ impl Op {
 
     /// The pointwise operation that the row stands for, with its operands.
     fn pointwise<'a>(&self, args: &'a Args) -> Result<(&'static Spec, SmallVec<[Operand<'a>; 3]>)> {
+        if self.numbers & 0x80 == 0 && !args.values.iter().any(|v| matches!(v, Value::Tensor(_))) {
+            return Err(Error::type_error(format!("{}(): one of the arguments must be a Tensor, all are numbers", self.name())));
+        }
         match self.call {
             Call::Pointwise(spec) => Ok((spec, (0..args.values.len()).map(|i| args.operand(i)).collect::<Result<_>>()?)),
             Call::Choose(f) => f(args),

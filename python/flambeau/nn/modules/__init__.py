@@ -1,16 +1,19 @@
 """The layers, by family."""
 
-from . import activation, container, dropout, flatten, linear, loss, module, normalization, sparse
-from .activation import *  # noqa: F403
-from .container import *  # noqa: F403
-from .dropout import *  # noqa: F403
-from .flatten import *  # noqa: F403
-from .linear import *  # noqa: F403
-from .loss import *  # noqa: F403
+from importlib import import_module as _import
+
+from .module import *  # noqa: F403
 from .module import Module
-from .normalization import *  # noqa: F403
-from .sparse import *  # noqa: F403
 
-_FAMILIES = (activation, container, dropout, flatten, linear, loss, normalization, sparse)
+_FAMILIES = (
+    "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout", "flatten",
+    "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse",
+    "transformer", "upsampling",
+)  # fmt: skip
 
-__all__ = ["Module", *(name for family in _FAMILIES for name in family.__all__)]
+__all__ = ["Module"]
+for _name in _FAMILIES:
+    _family = _import(f".{_name}", __name__)
+    globals().update((name, getattr(_family, name)) for name in _family.__all__)
+    __all__ += _family.__all__
+__all__.remove("NonDynamicallyQuantizableLinear")

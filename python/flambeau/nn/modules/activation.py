@@ -6,10 +6,12 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
+from .attention import MultiheadAttention
+
 __all__ = [
     "ReLU", "ReLU6", "GELU", "SiLU", "Mish", "Tanh", "Sigmoid", "Softmax", "LogSoftmax", "Softmin", "Softmax2d",
     "LeakyReLU", "ELU", "SELU", "CELU", "Softplus", "Hardtanh", "Hardsigmoid", "Hardswish", "LogSigmoid", "Softsign",
-    "Tanhshrink", "Softshrink", "Hardshrink", "Threshold", "PReLU", "GLU",
+    "Tanhshrink", "Softshrink", "Hardshrink", "Threshold", "PReLU", "GLU", "RReLU", "MultiheadAttention",
 ]  # fmt: skip
 
 
@@ -394,3 +396,26 @@ class PReLU(Module):
     def extra_repr(self):
         """How many slopes."""
         return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """``x`` above zero, below it times a slope: at random in [lower, upper] in training, their mean else.
+
+    Source: Xu and others, 2015.
+    """
+
+    __constants__ = ["lower", "upper", "inplace"]
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input):
+        """The same shape."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        """The range of slopes."""
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")

@@ -6,9 +6,10 @@ from ... import _C
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from .lazy import LazyModuleMixin, lazy_parameter
 from .module import Module
 
-__all__ = ["Identity", "Linear", "Bilinear"]
+__all__ = ["Identity", "Linear", "Bilinear", "LazyLinear", "NonDynamicallyQuantizableLinear"]
 
 
 class Identity(Module):
@@ -91,3 +92,36 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"
         )
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """:class:`Linear` under a name by which tools that quantise layers leave it alone."""
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """:class:`Linear` that learns ``in_features`` from its first input."""
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features, bias=True, device=None, dtype=None):
+        given = {"device": device, "dtype": dtype}
+        super().__init__(0, 0, bias=False, **given)
+        self.weight = lazy_parameter(given)
+        self.out_features = out_features
+        if bias:
+            self.bias = lazy_parameter(given)
+
+    def reset_parameters(self):
+        """Draw weight and bias, once their shape is known."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        """Make weight and bias for this input."""
+        if not self.has_uninitialized_params():
+            return
+        self.in_features = input.shape[-1]
+        self.weight.materialize((self.out_features, self.in_features))
+        if self.bias is not None:
+            self.bias.materialize((self.out_features,))
+        self.reset_parameters()

@@ -74,13 +74,13 @@ macro_rules! float_steps {
             /// The step of an operation, if there is one on floats.
             pub fn step<L: Level>(op: ScalarOp) -> Option<StepFn> {
                 Some(match op {
-                    $(ScalarOp::$u => L::unary::<$u>,)*
-                    $(ScalarOp::$r => L::unary::<$r>,)*
-                    $(ScalarOp::$p => L::unary::<$p>,)*
-                    $(ScalarOp::$b => L::binary::<$b>,)*
-                    $(ScalarOp::$d => L::binary::<$d>,)*
-                    $(ScalarOp::$c => L::binary::<$c>,)*
-                    ScalarOp::Fma => L::ternary::<Fma>,
+                    $(ScalarOp::$u => L::unary::<$u>(),)*
+                    $(ScalarOp::$r => L::unary::<$r>(),)*
+                    $(ScalarOp::$p => L::unary::<$p>(),)*
+                    $(ScalarOp::$b => L::binary::<$b>(),)*
+                    $(ScalarOp::$d => L::binary::<$d>(),)*
+                    $(ScalarOp::$c => L::binary::<$c>(),)*
+                    ScalarOp::Fma => L::ternary::<Fma>(),
                     ScalarOp::Select => L::select::<$t>,
                     _ => return None,
                 })
@@ -149,10 +149,10 @@ macro_rules! float_list {
                 Div(x, y) => x / y;
                 TruncDiv(x, y) => m::trunc(x / y);
                 Pow(x, y) => m::pow(x, y);
-                Maximum(x, y) => if (x >= y) | x.is_nan() { x } else { y };
-                Minimum(x, y) => if (x <= y) | x.is_nan() { x } else { y };
-                Fmax(x, y) => if (x > y) | y.is_nan() { x } else { y };
-                Fmin(x, y) => if (x < y) | y.is_nan() { x } else { y };
+                Maximum(x, y) => if (x > y) | x.is_nan() { x } else { y };
+                Minimum(x, y) => if (x < y) | x.is_nan() { x } else { y };
+                Fmax(x, y) => if (x >= y) | y.is_nan() { x } else { y };
+                Fmin(x, y) => if (x <= y) | y.is_nan() { x } else { y };
                 Hypot(x, y) => m::hypot(x, y);
                 Atan2(x, y) => m::atan2(x, y);
                 Copysign(x, y) => x.copysign(y);
@@ -168,3 +168,22 @@ macro_rules! float_list {
 }
 
 float_list! { f32 f64 }
+
+/// See [`math::f32::gelu_short`].
+struct GeluShort;
+
+impl Unary for GeluShort {
+    type A = f32;
+    type R = f32;
+    #[inline(always)]
+    fn block(a: &[f32; BLOCK], out: &mut [f32; BLOCK]) {
+        for i in 0..BLOCK {
+            out[i] = math::f32::gelu_short(a[i]);
+        }
+    }
+}
+
+/// The step of an operation of which 11 bits are enough, where that is less work.
+pub fn short_step<L: Level>(op: ScalarOp) -> Option<StepFn> {
+    (op == ScalarOp::Gelu).then_some(L::unary::<GeluShort> as StepFn)
+}

@@ -45,10 +45,10 @@ macro_rules! steps {
 
             pub fn step<L: Level>(op: ScalarOp) -> Option<StepFn> {
                 Some(match op {
-                    $(ScalarOp::$u => L::unary::<$u>,)*
-                    $(ScalarOp::$p => L::unary::<$p>,)*
-                    $(ScalarOp::$b => L::binary::<$b>,)*
-                    $(ScalarOp::$c => L::binary::<$c>,)*
+                    $(ScalarOp::$u => L::unary::<$u>(),)*
+                    $(ScalarOp::$p => L::unary::<$p>(),)*
+                    $(ScalarOp::$b => L::binary::<$b>(),)*
+                    $(ScalarOp::$c => L::binary::<$c>(),)*
                     _ => return None,
                 })
             }

@@ -5,7 +5,7 @@ use super::convert::{Round, Widen, Write};
 use super::half_x86;
 use super::loops::{self, Binary, Ternary, Unary};
 use super::narrow::Half;
-use crate::exec::step::Args;
+use crate::exec::step::{Args, StepFn};
 
 /// The loops as compiled for one instruction set.
 pub trait Level {
@@ -16,21 +16,12 @@ pub trait Level {
     /// `float32` to the nearest that a `float16` holds.
     type RoundHalf: Unary;
 
-    /// See [`loops::unary`].
-    ///
-    /// # Safety
-    /// As there, and the processor has the instructions.
-    unsafe fn unary<F: Unary>(out: *mut u8, args: Args, n: usize);
-    /// See [`loops::binary`].
-    ///
-    /// # Safety
-    /// As there, and the processor has the instructions.
-    unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize);
-    /// See [`loops::ternary`].
-    ///
-    /// # Safety
-    /// As there, and the processor has the instructions.
-    unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize);
+    /// The step of a function of one argument.
+    fn unary<F: Unary>() -> StepFn;
+    /// The step of a function of two arguments.
+    fn binary<F: Binary>() -> StepFn;
+    /// The step of a function of three arguments.
+    fn ternary<F: Ternary>() -> StepFn;
     /// See [`loops::select`].
     ///
     /// # Safety
@@ -39,7 +30,7 @@ pub trait Level {
 }
 
 macro_rules! level {
-    ($(#[$doc:meta])* $name:ident, $widen:ty, $write:ty, $round:ty $(, $feature:literal)?) => {
+    ($(#[$doc:meta])* $name:ident, $method:ident, $widen:ty, $write:ty, $round:ty $(, $feature:literal)?) => {
         $(#[$doc])*
         pub struct $name;
 
@@ -48,22 +39,16 @@ macro_rules! level {
             type WriteHalf = $write;
             type RoundHalf = $round;
 
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn unary<F: Unary>(out: *mut u8, args: Args, n: usize) {
-                // SAFETY: the caller's.
-                unsafe { loops::unary::<F>(out, args, n) }
+            fn unary<F: Unary>() -> StepFn {
+                F::$method
             }
 
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
-                // SAFETY: the caller's.
-                unsafe { loops::binary::<F>(out, args, n) }
+            fn binary<F: Binary>() -> StepFn {
+                F::$method
             }
 
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
-                // SAFETY: the caller's.
-                unsafe { loops::ternary::<F>(out, args, n) }
+            fn ternary<F: Ternary>() -> StepFn {
+                F::$method
             }
 
             $(#[target_feature(enable = $feature)])?
@@ -77,17 +62,17 @@ macro_rules! level {
 
 level! {
     /// What the target has by itself (on 64-bit ARM that is NEON).
-    Portable, Widen<Half>, Write<Half>, Round<Half>
+    Portable, portable, Widen<Half>, Write<Half>, Round<Half>
 }
 
 #[cfg(target_arch = "x86_64")]
 level! {
     /// See [`crate::isa::Isa::Avx2`].
-    Avx2, half_x86::Widen8, half_x86::Write8, half_x86::Round8, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
+    Avx2, avx2, half_x86::Widen8, half_x86::Write8, half_x86::Round8, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
 }
 
 #[cfg(target_arch = "x86_64")]
 level! {
     /// See [`crate::isa::Isa::Avx512`].
-    Avx512, half_x86::Widen16, half_x86::Write16, half_x86::Round16, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
+    Avx512, avx512, half_x86::Widen16, half_x86::Write16, half_x86::Round16, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
 }

@@ -18,32 +18,61 @@ fn one_block_at_a_time() {
     }
 }
 
+/// The loop over a function's blocks as compiled for each instruction set: methods of the function, so that they are
+/// compiled with its module, apart from the others.
+macro_rules! compiled {
+    ($loop:ident) => {
+        compiled!($loop, portable);
+        #[cfg(target_arch = "x86_64")]
+        compiled!($loop, avx2, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
+        #[cfg(target_arch = "x86_64")]
+        compiled!($loop, avx512, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl");
+    };
+    ($loop:ident, $name:ident $(, $feature:literal)?) => {
+        /// The loop for one instruction set.
+        ///
+        /// # Safety
+        /// As for the loop, and the processor has the instructions.
+        $(#[target_feature(enable = $feature)])?
+        unsafe fn $name(out: *mut u8, args: Args, n: usize) {
+            // SAFETY: the caller's.
+            unsafe { $loop::<Self>(out, args, n) }
+        }
+    };
+}
+
 /// A function of one argument, on a block.
-pub trait Unary {
+pub trait Unary: Sized {
     /// The argument's type.
     type A: Copy;
     /// The result's type.
     type R: Copy;
     /// Computes a block.
     fn block(a: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
+
+    compiled!(unary);
 }
 
 /// A function of two arguments of one type, on a block.
-pub trait Binary {
+pub trait Binary: Sized {
     /// The arguments' type.
     type A: Copy;
     /// The result's type.
     type R: Copy;
     /// Computes a block.
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
+
+    compiled!(binary);
 }
 
 /// A function of three arguments of one type, on a block.
-pub trait Ternary {
+pub trait Ternary: Sized {
     /// The type of arguments and result.
     type A: Copy;
     /// Computes a block.
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], c: &[Self::A; BLOCK], out: &mut [Self::A; BLOCK]);
+
+    compiled!(ternary);
 }
 
 /// Copies fewer than [`BLOCK`] elements: pieces of fixed lengths, which need no call.
@@ -141,7 +170,7 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
 /// As for [`unary`], for all arguments.
 #[inline(always)]
 pub unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
-    let (out, [a, b, c]) = (out.cast::<F::A>(), args.map(|a| a.cast::<F::A>()));
+    let (out, a, b, c) = (out.cast::<F::A>(), args[0].cast::<F::A>(), args[1].cast::<F::A>(), args[2].cast::<F::A>());
     let mut at = 0;
     // SAFETY: as in `unary`.
     unsafe {

@@ -50,15 +50,20 @@ fn step_for<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
 
 fn is_zero_for<L: Level>(class: Class) -> StepFn {
     match class {
-        Class::Bool => L::unary::<integer::IsZero<u8>>,
-        Class::I32 => L::unary::<integer::IsZero<i32>>,
-        _ => L::unary::<integer::IsZero<i64>>,
+        Class::Bool => L::unary::<integer::IsZero<u8>>(),
+        Class::I32 => L::unary::<integer::IsZero<i32>>(),
+        _ => L::unary::<integer::IsZero<i64>>(),
     }
 }
 
 /// The step of an operation in a class; none where the class lacks it.
 pub fn step(op: ScalarOp, class: Class) -> Option<StepFn> {
     choose!(step_for(op, class))
+}
+
+/// The step of an operation whose result is rounded to a narrow float, where there is a shorter one.
+pub fn short_step(op: ScalarOp) -> Option<StepFn> {
+    choose!(float::short_step(op))
 }
 
 /// See [`convert::load`].

@@ -96,6 +96,7 @@ fn special_of<T: Real>(f: Special) -> Option<StepFn> {
         S::Ndtri => real1::<T>(special::ndtri),
         S::Mantissa => real1::<T>(|x| special::parts(x).0),
         S::Exponent => real1::<T>(|x| special::parts(x).1),
+        S::Ldexp => real2::<T>(special::ldexp),
         S::Igamma => real2::<T>(special::igamma),
         S::Igammac => real2::<T>(special::igammac),
         S::Zeta => real2::<T>(special::zeta),

@@ -3,7 +3,7 @@
 //! All four are accurate relative to their value, also far out on the negative side where 1 + erf or 1 + tanh cancels.
 
 use super::erf::{exp_neg_product, shifted_reciprocal};
-use super::exp::{Wide, around_zero, exp_parts_wide, gate, gate_derivative};
+use super::exp::{Wide, around_zero, exp_parts_wide, exp_reduce, expm1_core, gate, gate_derivative, scale_down};
 use super::fma;
 use crate::math::poly;
 
@@ -20,10 +20,26 @@ pub fn gelu(x: f32) -> f32 {
     // Φ(-t) e^(t²/2) = z q
     let q = poly!(v; 0.243_027_9, 0.339_554_67, 0.306_690_42, 0.126_033_16, -0.055_805_43, -0.074_317_05, 0.021_918_166,
         0.043_771_546, -0.020_943_41, -0.021_183_504, 0.017_423_414);
-    let zq = z * q;
-    let y = t * zq;
-    let y_lo = fma(t, fma(z, q, -zq), fma(t, zq, -y));
-    let tail = exp_neg_product(0.5 * t, t, epsilon).times(y, y_lo);
+    // e^(-t²/2), in whose exponent stand the rounding error of the square and the correction of z.
+    let half = 0.5 * t;
+    let s = half * t;
+    let (r, n) = exp_reduce(-s);
+    let r = r + (epsilon - fma(half, t, -s));
+    let y = t * (z * q);
+    let tail = scale_down(fma(y, expm1_core(r), y), n);
+    if x < 0.0 { -tail } else { x - tail }
+}
+
+/// [`gelu`] for results that are rounded to 11 bits or fewer: within 2^-15 of its tail.
+#[inline(always)]
+pub fn gelu_short(x: f32) -> f32 {
+    let a = x.abs();
+    let t = if a > TAIL_END { TAIL_END } else { a };
+    let z = 3.0 / (t + 3.0);
+    let q = poly!(z - 0.5; 0.243_030_16, 0.339_615_67, 0.306_487_02, 0.123_621_54, -0.052_267_816, -0.052_950_267);
+    let (r, n) = exp_reduce(-(0.5 * t * t));
+    let p = poly!(r; 1.0, 1.0, 0.5, 0.166_666_67, 0.041_666_668);
+    let tail = scale_down(t * z * q * p, n);
     if x < 0.0 { -tail } else { x - tail }
 }
 

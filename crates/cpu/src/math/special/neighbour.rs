@@ -68,3 +68,22 @@ pub fn parts(x: f64) -> (f64, f64) {
     let e = exponent(x) - 1022;
     (f64::from_bits(x.to_bits() & !(0x7ff << 52) | 1022 << 52), (e - less) as f64)
 }
+
+/// `x` times 2 to the power of `e`, rounded once.
+pub fn ldexp(x: f64, e: f64) -> f64 {
+    if e.is_nan() {
+        return e;
+    }
+    // Downwards in steps that leave room for the mantissa, so that only the last one can round.
+    let (mut y, mut n) = (x, e.clamp(-4000.0, 4000.0) as i32);
+    for _ in 0..2 {
+        if n > 1023 {
+            y *= f64::powi(2.0, 1023);
+            n -= 1023;
+        } else if n < -1022 {
+            y *= f64::powi(2.0, -969);
+            n += 969;
+        }
+    }
+    y * f64::powi(2.0, n.clamp(-1022, 1023))
+}

@@ -1,8 +1,10 @@
 //! Convolutions and their derivatives.
 
+mod depthwise;
 mod operands;
 mod plain;
 mod product;
+mod turned;
 mod windows;
 
 use flambeau_base::{DType, DeviceKind, Result};
@@ -21,8 +23,8 @@ pub unsafe fn run(call: &Conv) -> Result<()> {
         match call.dtype {
             DType::F32 if far => plain::run::<f32>(call),
             DType::F64 if far => plain::run::<f64>(call),
-            DType::F32 => product::run::<f32>(&trivial_first(call)),
-            DType::F64 => product::run::<f64>(&trivial_first(call)),
+            DType::F32 => float::<f32>(&trivial_first(call))?,
+            DType::F64 => float::<f64>(&trivial_first(call))?,
             DType::U8 => plain::run::<u8>(call),
             DType::I8 => plain::run::<i8>(call),
             DType::I16 => plain::run::<i16>(call),
@@ -32,6 +34,17 @@ pub unsafe fn run(call: &Conv) -> Result<()> {
         }
     }
     Ok(())
+}
+
+unsafe fn float<T: operands::Element>(call: &Conv) -> Result<()> {
+    // SAFETY: the caller's.
+    unsafe {
+        if depthwise::fits(call) {
+            depthwise::run::<T>(call);
+            return Ok(());
+        }
+        product::run::<T>(call)
+    }
 }
 
 /// The same with dimensions of a single element before the others: the last one is walked vector by vector.

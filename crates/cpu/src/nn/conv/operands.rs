@@ -2,6 +2,7 @@
 
 use super::windows::{Places, Run, Tap};
 use crate::gemm::{GemmElement, Kernels, Line, MAX_LINES, Piece, Table};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// An element type of the products: it is its own sum.
@@ -34,42 +35,17 @@ pub struct Windows<'a, T> {
     pub taps: &'a [Tap],
 }
 
-/// A run of each of at most [`MAX_LINES`] positions.
-struct Runs {
-    all: [Run; MAX_LINES],
-    count: usize,
+/// The runs of a panel's positions.
+type Runs = SmallVec<[Run; MAX_LINES]>;
+
+fn runs_of(places: &Places, range: Range<usize>) -> Runs {
+    let mut runs = Runs::new();
+    places.runs(range, |run| runs.push(run));
+    runs
 }
 
-impl Runs {
-    fn of(places: &Places, range: Range<usize>) -> Runs {
-        let mut runs = Runs { all: [Run::default(); MAX_LINES], count: 0 };
-        places.runs(range, |run| {
-            runs.all[runs.count] = run;
-            runs.count += 1;
-        });
-        runs
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Run> {
-        self.all[..self.count].iter()
-    }
-}
-
-/// Pieces of some lines: as many as lines with as many runs each, at the most.
-struct Pieces<T> {
-    all: [Piece<T>; 16 * 16],
-    count: usize,
-}
-
-impl<T: Copy> Pieces<T> {
-    fn none() -> Pieces<T> {
-        Pieces { all: [Piece::NONE; 16 * 16], count: 0 }
-    }
-
-    fn own(&self) -> &[Piece<T>] {
-        &self.all[..self.count]
-    }
-}
+/// Pieces of some lines.
+type Pieces<T> = SmallVec<[Piece<T>; 2 * MAX_LINES]>;
 
 impl<T: Element> Windows<'_, T> {
     /// Whether the channels lie side by side, rather than positions.
@@ -80,33 +56,32 @@ impl<T: Element> Windows<'_, T> {
     /// Calls `f` with the taps that a range of window elements goes through: tap, first channel, number of channels, and
     /// how many elements of the range come before.
     pub fn segments(&self, range: Range<usize>, mut f: impl FnMut(&Tap, usize, usize, usize)) {
+        if range.is_empty() {
+            return;
+        }
         let mut at = range.start;
+        let (mut tap, mut c) = (at / self.channels, at % self.channels);
         while at < range.end {
-            let (tap, c) = (at / self.channels, at % self.channels);
             let count = (self.channels - c).min(range.end - at);
             f(&self.taps[tap], c, count, at - range.start);
             at += count;
+            (tap, c) = (tap + 1, 0);
         }
     }
 
     /// Adds the pieces of a tap at some runs, for vectors of so many lanes.
     fn pieces(&self, tap: &Tap, c: usize, runs: &Runs, lanes: usize, pieces: &mut Pieces<T>) {
-        let step = self.places.steps[2];
+        let (step, shift) = (self.places.steps[2], lanes.trailing_zeros());
         let base = self.ptr.wrapping_offset(tap.offset + c as isize * self.channel);
-        for run in runs.iter() {
+        for run in runs {
             let Some((skip, len)) = tap.clip(run) else { continue };
             let (first, last) = (run.lane + skip, run.lane + skip + len);
             // The element of lane 0, had it this run's step.
             let zero = base.wrapping_offset(run.offset - run.lane as isize * step);
-            for vector in first / lanes..=(last - 1) / lanes {
-                let start = vector * lanes;
-                pieces.all[pieces.count] = Piece {
-                    ptr: zero.wrapping_offset(start as isize * step),
-                    vector,
-                    first: first.max(start) - start,
-                    last: last.min(start + lanes) - start,
-                };
-                pieces.count += 1;
+            for vector in first >> shift..=(last - 1) >> shift {
+                let start = vector << shift;
+                let ptr = zero.wrapping_offset(start as isize * step);
+                pieces.push(Piece { ptr, vector, first: first.max(start) - start, last: last.min(start + lanes) - start });
             }
         }
     }
@@ -116,12 +91,12 @@ impl<T: Element> Windows<'_, T> {
     /// # Safety
     /// The positions and elements are there, and the target has room for them.
     pub unsafe fn pack_positions(&self, table: &Table<T, T>, positions: Range<usize>, steps: Range<usize>, to: Target<T>) {
-        let (width, runs) = (positions.len(), Runs::of(&self.places, positions));
+        let (width, runs) = (positions.len(), runs_of(&self.places, positions));
         if self.channels_last() {
             return self.segments(steps, |tap, c, count, before| {
                 let mut lines = [std::ptr::null(); MAX_LINES];
                 let base = self.ptr.wrapping_offset(tap.offset + c as isize);
-                for run in runs.iter() {
+                for run in &runs {
                     let Some((skip, len)) = tap.clip(run) else { continue };
                     for i in skip..skip + len {
                         lines[run.lane + i] = base.wrapping_offset(run.offset + i as isize * self.places.steps[2]);
@@ -131,11 +106,11 @@ impl<T: Element> Windows<'_, T> {
                 unsafe { (table.pack_pointers)(&lines[..width], count, to.at(before, 0).ptr, to.row) }
             });
         }
-        let mut pieces = Pieces::none();
+        let mut pieces = Pieces::new();
         self.segments(steps, |tap, c, count, before| {
-            pieces.count = 0;
+            pieces.clear();
             self.pieces(tap, c, &runs, table.lanes, &mut pieces);
-            let (own, step) = (pieces.own(), self.places.steps[2]);
+            let (own, step) = (&pieces, self.places.steps[2]);
             // SAFETY: the pieces are where the tap lies in the tensor, for all channels.
             unsafe { (table.merge_rows)(own, step, self.channel, count, width, to.at(before, 0).ptr, to.row) }
         });
@@ -150,25 +125,25 @@ impl<T: Element> Windows<'_, T> {
             // SAFETY: the caller's.
             return unsafe { self.pack_adjacent(table, elements, positions, to) };
         }
-        let (lanes, mut pieces) = (table.lanes, Pieces::none());
+        let (lanes, mut pieces) = (table.lanes, Pieces::new());
         for start in positions.clone().step_by(lanes) {
             let chunk = start..(start + lanes).min(positions.end);
-            let (steps, runs) = (chunk.len(), Runs::of(&self.places, chunk));
+            let (steps, runs) = (chunk.len(), runs_of(&self.places, chunk));
             for first in elements.clone().step_by(lanes) {
                 let own = first..(first + lanes).min(elements.end);
                 let mut lines = [Line::default(); 16];
-                pieces.count = 0;
+                pieces.clear();
                 self.segments(own.clone(), |tap, c, channels, before| {
-                    let from = pieces.count;
+                    let from = pieces.len();
                     self.pieces(tap, c, &runs, lanes, &mut pieces);
                     for (i, line) in lines[before..before + channels].iter_mut().enumerate() {
-                        *line = Line { first: from, last: pieces.count, offset: i as isize * self.channel };
+                        *line = Line { first: from, last: pieces.len(), offset: i as isize * self.channel };
                     }
                 });
                 let target = to.at(start - positions.start, first - elements.start);
                 let lines = &lines[..own.len()];
                 // SAFETY: the pieces are where taps lie in the tensor, for all channels.
-                unsafe { (table.merge_square)(lines, pieces.own(), self.places.steps[2], steps, target.ptr, target.row) }
+                unsafe { (table.merge_square)(lines, &pieces, self.places.steps[2], steps, target.ptr, target.row) }
             }
         }
     }

@@ -11,10 +11,12 @@
 //! taps that reach it.
 
 use super::operands::{Element, Image, Target, Weight, Windows};
+use super::turned;
 use super::windows::{Axis, Places, Tap, taps};
 use crate::gemm::{Bias, Indirect, IndirectProduct, Table};
 use crate::nn::real::Shared;
 use crate::pool;
+use flambeau_base::Result;
 use flambeau_engine::backend::layers::{Conv, ConvKind};
 use std::ops::Range;
 
@@ -22,20 +24,33 @@ use std::ops::Range;
 const PARALLEL: f64 = 1.0e6;
 
 /// One product for each group, but for the groups' addresses.
-struct Part {
-    windows: Places,
-    taps: Vec<Tap>,
+pub struct Part {
+    /// Where the positions' windows lie.
+    pub windows: Places,
+    /// The windows' elements.
+    pub taps: Vec<Tap>,
     /// Where the result's or the gradient's positions lie.
-    image: Places,
+    pub image: Places,
     /// Elements to the first of them.
-    start: isize,
+    pub start: isize,
 }
 
 /// See [`Conv`].
 ///
 /// # Safety
 /// The kernel contract.
-pub unsafe fn run<T: Element>(call: &Conv) {
+pub unsafe fn run<T: Element>(call: &Conv) -> Result<()> {
+    let mut call = *call;
+    // SAFETY: the caller's. The copy lives as long as it is read.
+    let _copy = unsafe { if call.kind == ConvKind::Weight { turned::input::<T>(&mut call)? } else { turned::weight::<T>(&mut call)? } };
+    // SAFETY: the caller's.
+    unsafe { products::<T>(&call) };
+    Ok(())
+}
+
+/// # Safety
+/// The kernel contract.
+unsafe fn products<T: Element>(call: &Conv) {
     let parts = parts(call);
     let count = parts.len() * call.groups;
     let shared = Shared((*call, &parts[..]));
@@ -67,7 +82,7 @@ pub unsafe fn run<T: Element>(call: &Conv) {
 }
 
 /// The windows that positions see, and where the positions lie.
-fn parts(call: &Conv) -> Vec<Part> {
+pub fn parts(call: &Conv) -> Vec<Part> {
     let (x, y) = (&call.x.strides, &call.y.strides);
     if call.kind != ConvKind::Input {
         let axes = std::array::from_fn(|d| Axis {

@@ -60,7 +60,7 @@ fn average(op: &'static str, x: &Tensor, n: usize, given: &Given, divisor: Divis
     if x.dtype() == DType::I64 {
         return average_integers(x, &axes);
     }
-    Resampled { name: op, axes: axes.into_iter().map(Arc::new).collect(), ties: true }.apply(x)
+    Resampled { name: op, axes: axes.into_iter().map(Arc::new).collect(), ties: true, bits: 0 }.apply(x)
 }
 
 /// The same for integers: exact sums, one tap after the other, and a quotient rounded towards zero.
@@ -113,7 +113,7 @@ fn adaptive(op: &'static str, x: &Tensor, results: &[usize]) -> Result<Tensor> {
         }
         Arc::new(taps)
     };
-    Resampled { name: op, axes: sizes.iter().zip(results).map(axis).collect(), ties: results.iter().any(|&n| n != 1) }.apply(x)
+    Resampled { name: op, axes: sizes.iter().zip(results).map(axis).collect(), ties: results.iter().any(|&n| n != 1), bits: 0 }.apply(x)
 }
 
 impl Tensor {

@@ -12,6 +12,8 @@ mod cross_entropy;
 mod ctc;
 mod distance;
 mod fold;
+mod grid_sample;
+mod interpolate;
 mod loss;
 mod loss_margin;
 mod max_pool;
@@ -21,10 +23,13 @@ mod norm;
 mod norm_channels;
 mod pad;
 mod pool;
+mod recurrent;
+mod recurrent_cell;
 mod resampled;
 mod shuffle;
 mod softmax;
 mod spatial;
+mod taps;
 
 use super::Op;
 use crate::Tensor;
@@ -36,10 +41,14 @@ pub use attention::{AttentionOptions, attention_composite};
 pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
+pub use interpolate::Interpolation;
 pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
+pub use recurrent::Recurrent;
+pub use recurrent_cell::Cell;
 pub use softmax::softmax_composite;
+pub use taps::Filter;
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[Op]] = &[
@@ -56,9 +65,12 @@ pub(super) static FAMILIES: &[&[Op]] = &[
     fold::OPS,
     average_pool::OPS,
     max_pool_rows::OPS,
+    interpolate::OPS,
+    grid_sample::OPS,
     loss_margin::OPS,
     distance::OPS,
     ctc::OPS,
+    recurrent::OPS,
 ];
 
 /// A function of tensors.

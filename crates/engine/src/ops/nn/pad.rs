@@ -323,9 +323,9 @@ impl Tensor {
 }
 
 fn pad(a: &Args) -> Result<Out> {
-    let (x, value) = (a.tensor(0)?, a.opt_float(3)?);
+    let (x, value) = (a.tensor(0)?, a.opt_scalar(3)?);
     let mode = match a.str(2)?.as_str() {
-        "constant" => PadMode::Constant(Scalar::Float(value.unwrap_or(0.0))),
+        "constant" => PadMode::Constant(value.unwrap_or(Scalar::Float(0.0))),
         other => {
             let mode = match other {
                 "reflect" => PadMode::Reflect,
@@ -337,7 +337,7 @@ fn pad(a: &Args) -> Result<Out> {
                     )));
                 }
             };
-            if value.is_some_and(|v| v != 0.0) {
+            if value.is_some_and(|v| v.to_f64() != 0.0) {
                 return Err(Error::runtime(format!("pad: Padding mode \"{other}\" doesn't take in value argument")));
             }
             mode
@@ -352,7 +352,7 @@ fn constant_pad_nd(a: &Args) -> Result<Out> {
 }
 
 pub(super) static OPS: &[Op] = &[
-    function("pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", pad)
+    function("pad(Tensor self, SymInt[] pad, str mode=\"constant\", Scalar? value=None) -> Tensor", pad)
         .doc("`input` with elements added before and behind its last dimensions: `pad` has two amounts for each, the last dimension first; negative amounts cut off. `mode`: 'constant' (`value`), 'reflect', 'replicate' or 'circular'.")
         .places(place::NN)
         .without_out()

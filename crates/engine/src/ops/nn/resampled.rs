@@ -8,7 +8,7 @@ use crate::backend::backend;
 use crate::backend::spatial::{Resample, Taps};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
-use flambeau_base::{Layout, Result};
+use flambeau_base::{DType, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(super) struct Resampled {
     pub axes: SmallVec<[Arc<Taps>; 3]>,
     /// Whether the gradient can be differentiated again, as PyTorch's whose backward kernel is handed the input.
     pub ties: bool,
+    /// For `uint8`, whose weights are whole numbers: two to this power stands for 1.
+    pub bits: u32,
 }
 
 impl Resampled {
@@ -44,6 +46,7 @@ impl Resampled {
             let call = Resample {
                 op: self.name,
                 dtype: x.dtype(),
+                bits: self.bits,
                 outer: lead.iter().product::<usize>() / inner,
                 inner,
                 axes,
@@ -63,7 +66,9 @@ impl Primitive for Resampled {
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
         let x = inputs[0];
-        check_float(self.name, x.dtype())?;
+        if x.dtype() != DType::U8 || self.bits == 0 {
+            check_float(self.name, x.dtype())?;
+        }
         let last: SmallVec<[usize; 3]> = self.axes.iter().map(|a| a.output()).collect();
         let sizes = with_last(x.shape(), &last);
         Ok(smallvec![OutSpec { layout: Layout::in_format(self.name, &sizes, format_of(x), None)?, dtype: x.dtype() }])
@@ -79,7 +84,7 @@ impl Primitive for Resampled {
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(grad) = grads[0].take() else { return Ok(smallvec![None]) };
         let axes = self.axes.iter().map(|a| Arc::new(a.transposed())).collect();
-        let found = Resampled { name: self.name, axes, ties: false }.apply(&grad)?;
+        let found = Resampled { name: self.name, axes, ties: false, bits: 0 }.apply(&grad)?;
         Ok(smallvec![Some(if self.ties { tied(found, &cx.input(0)?)? } else { found })])
     }
 

@@ -1,6 +1,7 @@
 //! Activation functions of networks.
 
-use super::{Operand, Rule, Spec, call, call_inplace, one};
+use super::shrink::between;
+use super::{Rule, Spec, call, call_inplace, one};
 use crate::Tensor;
 use crate::ops::Reads;
 use crate::ops::table::{Op, choose, place, pointwise};
@@ -13,7 +14,7 @@ const ALL: u8 = place::TORCH | place::METHOD | place::NN;
 /// 0 below zero, in the value's dtype.
 fn rectify(k: &mut Body, x: Val) -> Val {
     let zero = k.like(x, 0);
-    k.maximum(x, zero)
+    k.maximum(zero, x)
 }
 
 pub(crate) static RELU: Spec = Spec::new("relu", Rule::Common, |k, x| rectify(k, x[0]))
@@ -29,24 +30,21 @@ static RELU_BACKWARD: Spec = Spec::new("relu_backward", Rule::Common, |k, x| {
 
 static RELU6: Spec = Spec::new("relu6", Rule::Common, |k, x| {
     let (zero, six) = (k.like(x[0], 0), k.like(x[0], 6));
-    let raised = k.maximum(x[0], zero);
-    k.minimum(raised, six)
+    let raised = k.maximum(zero, x[0]);
+    k.minimum(six, raised)
 })
 .refuses(|d| d == DType::Bool)
-.vjp(Reads::INPUT, |cx, g| one(inside(g, &cx.tensor(0)?, 0.0.into(), 6.0.into())));
-
-/// The gradient where the value lies strictly between two bounds.
-fn inside(g: &Tensor, x: &Tensor, low: Operand, high: Operand) -> Result<Tensor> {
-    Tensor::where_(&x.gt(low)?.logical_and(&x.lt(high)?)?, g, 0)
-}
+.vjp(Reads::INPUT, |cx, g| one(between(g, &cx.tensor(0)?, 0.0.into(), 6.0.into())));
 
 static HARDTANH: Spec = Spec::new("hardtanh", Rule::Common, |k, x| {
-    let raised = k.maximum(x[0], x[1]);
-    k.minimum(raised, x[2])
+    let raised = k.maximum(x[1], x[0]);
+    k.minimum(x[2], raised)
 })
 .params(2)
 .refuses(|d| d == DType::Bool)
-.vjp(Reads::INPUT, |cx, g| Ok(smallvec![Some(inside(g, &cx.tensor(0)?, (&cx.operand(1)?).into(), (&cx.operand(2)?).into())?), None, None]));
+.vjp(Reads::INPUT, |cx, g| {
+    Ok(smallvec![Some(between(g, &cx.tensor(0)?, (&cx.operand(1)?).into(), (&cx.operand(2)?).into())?), None, None])
+});
 
 static LEAKY_RELU: Spec = Spec::new("leaky_relu", Rule::Common, |k, x| {
     let (a, slope) = (k.widen(x[0]), k.widen(x[1]));
@@ -56,10 +54,7 @@ static LEAKY_RELU: Spec = Spec::new("leaky_relu", Rule::Common, |k, x| {
 })
 .params(1)
 .refuses(DType::is_integral)
-.vjp(Reads::INPUT, |cx, g| {
-    let slope = cx.operand(1)?;
-    Ok(smallvec![Some(Tensor::where_(&cx.tensor(0)?.gt(0)?, g, &g.mul(&slope)?)?), None])
-});
+.vjp(Reads::INPUT, |cx, g| Ok(smallvec![Some(super::shrink::step(g, &cx.tensor(0)?, (&cx.operand(1)?).into())?), None]));
 
 /// Parameters: alpha, scale, input scale.
 static ELU: Spec = Spec::new("elu", Rule::Common, |k, x| {
@@ -165,7 +160,7 @@ static HARDSIGMOID: Spec = Spec::new("hardsigmoid", Rule::Common, |k, x| {
     hard_gate(k, a)
 })
 .refuses(DType::is_integral)
-.vjp(Reads::INPUT, |cx, g| one(inside(&g.mul(1.0 / 6.0)?, &cx.tensor(0)?, (-3.0).into(), 3.0.into())));
+.vjp(Reads::INPUT, |cx, g| one(between(&g.mul(1.0 / 6.0)?, &cx.tensor(0)?, (-3.0).into(), 3.0.into())));
 
 /// `min(max(x + 3, 0), 6) / 6`.
 fn hard_gate(k: &mut Body, a: Val) -> Val {

@@ -3,7 +3,7 @@
 use super::{Operand, Rule, Spec, call, call_inplace, flat, one};
 use crate::Tensor;
 use crate::ops::Reads;
-use crate::ops::table::{Args, Op, choose, pointwise};
+use crate::ops::table::{Args, Op, choose, pointwise, view_row};
 use flambeau_base::{DType, Error, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 
@@ -35,9 +35,6 @@ pub(crate) static MUL: Spec = Spec::new("mul", Rule::Common, |k, x| k.mul(x[0], 
 
 pub(crate) static NEG: Spec =
     Spec::new("neg", Rule::Common, |k, x| k.neg(x[0])).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |_, g| one(g.neg()));
-
-static POSITIVE: Spec =
-    Spec::new("positive", Rule::Common, |_, x| x[0]).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |_, g| one(Ok(g.clone())));
 
 static ABS: Spec = Spec::new("abs", Rule::Real, |k, x| super::complex::magnitude(k, x[0]))
     .by_parts()
@@ -129,39 +126,57 @@ fn swapped(a: &Args) -> Chosen<'_> {
 
 pub(super) static OPS: &[Op] = &[
     choose("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |a| scaled(a, &ADD, &ADD_SCALED))
+        .numbers(0xff)
         .doc("`self + alpha * other`, element by element, with broadcasting and type promotion.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3)", "T(2,1), T(3), alpha=2", "T(2,3), 2"])
         .reference(|x| x[0] + x.get(2).unwrap_or(&1.0) * x[1]),
     choose("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |a| scaled(a, &SUB, &SUB_SCALED))
+        .numbers(0xff)
         .doc("`self - alpha * other`, element by element. bool is refused: use `^` or `logical_xor`.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3), alpha=2", "T(2,3), 2"])
         .reference(|x| x[0] - x.get(2).unwrap_or(&1.0) * x[1]),
     choose("subtract(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |a| scaled(a, &SUB, &SUB_SCALED))
+        .numbers(0xff)
         .doc("Alias of `sub`.")
         .samples(&["T(2,3), T(3)"]),
     choose("rsub(Tensor self, Tensor other, Scalar alpha=1) -> Tensor", swapped)
+        .numbers(0b10)
         .doc("`other - alpha * self`, element by element.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), 2"])
         .without_inplace()
         .without_out(),
     pointwise("mul(Tensor self, Tensor other) -> Tensor", &MUL)
+        .numbers(0xff)
         .doc("Product of `self` and `other`, element by element.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(2,1)", "T(2,3), 2"])
         .reference(|x| x[0] * x[1]),
-    pointwise("multiply(Tensor self, Tensor other) -> Tensor", &MUL).doc("Alias of `mul`.").samples(&["T(2,3), T(3)"]),
+    pointwise("multiply(Tensor self, Tensor other) -> Tensor", &MUL).numbers(0xff).doc("Alias of `mul`.").samples(&["T(2,3), T(3)"]),
     pointwise("neg(Tensor self) -> Tensor", &NEG)
         .doc("`-self`, element by element. bool is refused: use `~`.")
         .samples(&["T(2,3)"])
         .reference(|x| -x[0]),
     pointwise("negative(Tensor self) -> Tensor", &NEG).doc("Alias of `neg`.").samples(&["T(2,3)"]),
-    pointwise("positive(Tensor self) -> Tensor", &POSITIVE).doc("`self`.").samples(&["T(2,3)"]).without_inplace().without_out(),
+    view_row("positive(Tensor(a) self) -> Tensor(a)", |a| {
+        let x = a.tensor(0)?;
+        if x.dtype() == DType::Bool {
+            return Err(Error::runtime("positive: The `+` operator, on a bool tensor is not supported."));
+        }
+        Ok(x.clone().into())
+    })
+    .doc("`self`.")
+    .samples(&["T(2,3)"]),
     pointwise("abs(Tensor self) -> Tensor", &ABS).doc("Magnitude, element by element.").samples(&["T(2,3)"]).reference(|x| x[0].abs()),
     pointwise("absolute(Tensor self) -> Tensor", &ABS).doc("Alias of `abs`.").samples(&["T(2,3)"]),
     pointwise("sign(Tensor self) -> Tensor", &SIGN).doc("-1, 0 or 1 by the sign, element by element; 0 for NaN.").samples(&["T(2,3)"]),
-    pointwise("square(Tensor self) -> Tensor", &SQUARE)
-        .doc("`self * self`, element by element.")
-        .samples(&["T(2,3)"])
-        .reference(|x| x[0] * x[0]),
+    choose("square(Tensor self) -> Tensor", |a| {
+        let x = a.operand(0)?;
+        // The square of a bool is an integer.
+        let bool = matches!(x, Operand::Tensor(t) if t.dtype() == DType::Bool);
+        Ok(if bool { (&MUL, smallvec![x, 1.into()]) } else { (&SQUARE, smallvec![x]) })
+    })
+    .doc("`self * self`, element by element.")
+    .samples(&["T(2,3)"])
+    .reference(|x| x[0] * x[0]),
     pointwise("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", &ADDCMUL)
         .doc("`self + value * tensor1 * tensor2`, element by element.")
         .samples(&["T(2,3), T(2,3), T(3)", "T(2,3), T(2,3), T(2,3), value=2"])

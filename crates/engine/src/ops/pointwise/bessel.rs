@@ -19,9 +19,10 @@ static I0E: Spec = Spec::new("special_i0e", Rule::Float, |k, x| k.special(Specia
     },
 );
 
-/// `y / x`, and its limit 1/2 at 0.
+/// `y / x`, and its limit 1/2 at 0, next to which nothing is divided by nothing.
 fn over(y: &Tensor, x: &Tensor) -> Result<Tensor> {
-    y.div(x)?.masked_fill(&x.eq(0.0)?, 0.5)
+    let tiny = x.abs()?.le(f64::EPSILON)?;
+    y.div(&x.masked_fill(&tiny, 1.0)?)?.masked_fill(&tiny, 0.5)
 }
 
 static I1: Spec =
@@ -38,22 +39,55 @@ static I1E: Spec = Spec::new("special_i1e", Rule::Float, |k, x| k.special(Specia
     },
 );
 
-static K0: Spec = Spec::new("special_modified_bessel_k0", Rule::Float, |k, x| k.special(Special::K0, x)).refuses(DType::is_complex);
-static K0E: Spec =
-    Spec::new("special_scaled_modified_bessel_k0", Rule::Float, |k, x| k.special(Special::K0e, x)).refuses(DType::is_complex);
-static K1: Spec = Spec::new("special_modified_bessel_k1", Rule::Float, |k, x| k.special(Special::K1, x)).refuses(DType::is_complex);
-static K1E: Spec =
-    Spec::new("special_scaled_modified_bessel_k1", Rule::Float, |k, x| k.special(Special::K1e, x)).refuses(DType::is_complex);
-static MODIFIED_I0: Spec =
-    Spec::new("special_modified_bessel_i0", Rule::Float, |k, x| k.special(Special::I0, x)).refuses(DType::is_complex);
-static MODIFIED_I1: Spec =
-    Spec::new("special_modified_bessel_i1", Rule::Float, |k, x| k.special(Special::I1, x)).refuses(DType::is_complex);
-static J0: Spec = Spec::new("special_bessel_j0", Rule::Float, |k, x| k.special(Special::J0, x)).refuses(DType::is_complex);
-static J1: Spec = Spec::new("special_bessel_j1", Rule::Float, |k, x| k.special(Special::J1, x)).refuses(DType::is_complex);
-static Y0: Spec = Spec::new("special_bessel_y0", Rule::Float, |k, x| k.special(Special::Y0, x)).refuses(DType::is_complex);
-static Y1: Spec = Spec::new("special_bessel_y1", Rule::Float, |k, x| k.special(Special::Y1, x)).refuses(DType::is_complex);
-static SPHERICAL_J0: Spec =
-    Spec::new("special_spherical_bessel_j0", Rule::Float, |k, x| k.special(Special::SphericalJ0, x)).refuses(DType::is_complex);
+/// Multiplies the gradient by a slope that is made of operand and result.
+fn chain(cx: &super::OpCx, g: &Tensor, slope: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<crate::autograd::Grads> {
+    one(g.mul(&slope(&cx.tensor(0)?, &cx.output()?)?))
+}
+
+static MODIFIED_I0: Spec = Spec::new("special_modified_bessel_i0", Rule::Float, |k, x| k.special(Special::I0, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, _| call(&MODIFIED_I1, &[x.into()])));
+
+static MODIFIED_I1: Spec = Spec::new("special_modified_bessel_i1", Rule::Float, |k, x| k.special(Special::I1, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, y| call(&MODIFIED_I0, &[x.into()])?.sub(&over(y, x)?)));
+
+static K0: Spec = Spec::new("special_modified_bessel_k0", Rule::Float, |k, x| k.special(Special::K0, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, _| call(&K1, &[x.into()])?.neg()));
+
+static K1: Spec = Spec::new("special_modified_bessel_k1", Rule::Float, |k, x| k.special(Special::K1, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, y| call(&K0, &[x.into()])?.add(&y.div(x)?)?.neg()));
+
+static K0E: Spec = Spec::new("special_scaled_modified_bessel_k0", Rule::Float, |k, x| k.special(Special::K0e, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, y| y.sub(&call(&K1E, &[x.into()])?)));
+
+static K1E: Spec = Spec::new("special_scaled_modified_bessel_k1", Rule::Float, |k, x| k.special(Special::K1e, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, y| y.sub(&call(&K0E, &[x.into()])?)?.sub(&y.div(x)?)));
+
+static J0: Spec = Spec::new("special_bessel_j0", Rule::Float, |k, x| k.special(Special::J0, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, _| call(&J1, &[x.into()])?.neg()));
+
+static J1: Spec = Spec::new("special_bessel_j1", Rule::Float, |k, x| k.special(Special::J1, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, y| call(&J0, &[x.into()])?.sub(&over(y, x)?)));
+
+static Y0: Spec = Spec::new("special_bessel_y0", Rule::Float, |k, x| k.special(Special::Y0, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, _| call(&Y1, &[x.into()])?.neg()));
+
+static Y1: Spec = Spec::new("special_bessel_y1", Rule::Float, |k, x| k.special(Special::Y1, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, y| call(&Y0, &[x.into()])?.sub(&y.div(x)?)));
+
+static SPHERICAL_J0: Spec = Spec::new("special_spherical_bessel_j0", Rule::Float, |k, x| k.special(Special::SphericalJ0, x))
+    .refuses(DType::is_complex)
+    .vjp(Reads::both(0b1, 1), |cx, g| chain(cx, g, |x, y| x.cos()?.sub(y)?.div(x)?.masked_fill(&x.eq(0.0)?, 0)));
+
 static AIRY_AI: Spec = Spec::new("special_airy_ai", Rule::Float, |k, x| k.special(Special::Airy, x)).refuses(DType::is_complex);
 
 /// A row under `torch.special`, of one argument.

@@ -58,41 +58,50 @@ static SIGNBIT: Spec = Spec::new("signbit", Rule::Compare, |k, x| {
 
 pub(super) static OPS: &[Op] = &[
     pointwise("eq(Tensor self, Tensor other) -> Tensor", &EQ)
+        .numbers(0b10)
         .doc("Whether `self == other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] == x[1]) as u8 as f64),
     pointwise("ne(Tensor self, Tensor other) -> Tensor", &NE)
+        .numbers(0b10)
         .doc("Whether `self != other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] != x[1]) as u8 as f64),
-    pointwise("not_equal(Tensor self, Tensor other) -> Tensor", &NE).doc("Alias of `ne`.").samples(&["T(2,3), T(3)"]),
+    pointwise("not_equal(Tensor self, Tensor other) -> Tensor", &NE).numbers(0b10).doc("Alias of `ne`.").samples(&["T(2,3), T(3)"]),
     pointwise("lt(Tensor self, Tensor other) -> Tensor", &LT)
+        .numbers(0b10)
         .doc("Whether `self < other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] < x[1]) as u8 as f64),
-    pointwise("less(Tensor self, Tensor other) -> Tensor", &LT).doc("Alias of `lt`.").samples(&["T(2,3), T(3)"]),
+    pointwise("less(Tensor self, Tensor other) -> Tensor", &LT).numbers(0b10).doc("Alias of `lt`.").samples(&["T(2,3), T(3)"]),
     pointwise("le(Tensor self, Tensor other) -> Tensor", &LE)
+        .numbers(0b10)
         .doc("Whether `self <= other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] <= x[1]) as u8 as f64),
-    pointwise("less_equal(Tensor self, Tensor other) -> Tensor", &LE).doc("Alias of `le`.").samples(&["T(2,3), T(3)"]),
+    pointwise("less_equal(Tensor self, Tensor other) -> Tensor", &LE).numbers(0b10).doc("Alias of `le`.").samples(&["T(2,3), T(3)"]),
     pointwise("gt(Tensor self, Tensor other) -> Tensor", &GT)
+        .numbers(0b10)
         .doc("Whether `self > other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] > x[1]) as u8 as f64),
-    pointwise("greater(Tensor self, Tensor other) -> Tensor", &GT).doc("Alias of `gt`.").samples(&["T(2,3), T(3)"]),
+    pointwise("greater(Tensor self, Tensor other) -> Tensor", &GT).numbers(0b10).doc("Alias of `gt`.").samples(&["T(2,3), T(3)"]),
     pointwise("ge(Tensor self, Tensor other) -> Tensor", &GE)
+        .numbers(0b10)
         .doc("Whether `self >= other`, element by element; bool.")
         .samples(&["T(2,3), T(3)", "T(2,3), 1"])
         .reference(|x| (x[0] >= x[1]) as u8 as f64),
-    pointwise("greater_equal(Tensor self, Tensor other) -> Tensor", &GE).doc("Alias of `ge`.").samples(&["T(2,3), T(3)"]),
+    pointwise("greater_equal(Tensor self, Tensor other) -> Tensor", &GE).numbers(0b10).doc("Alias of `ge`.").samples(&["T(2,3), T(3)"]),
     pointwise("logical_and(Tensor self, Tensor other) -> Tensor", &LOGICAL_AND)
+        .numbers(0)
         .doc("Whether both are not zero, element by element; bool.")
         .samples(&["T(2,3), T(3)", "B(2,3), B(3)"]),
     pointwise("logical_or(Tensor self, Tensor other) -> Tensor", &LOGICAL_OR)
+        .numbers(0)
         .doc("Whether one is not zero, element by element; bool.")
         .samples(&["T(2,3), T(3)", "B(2,3), B(3)"]),
     pointwise("logical_xor(Tensor self, Tensor other) -> Tensor", &LOGICAL_XOR)
+        .numbers(0)
         .doc("Whether just one is not zero, element by element; bool.")
         .samples(&["T(2,3), T(3)", "B(2,3), B(3)"]),
     pointwise("logical_not(Tensor self) -> Tensor", &LOGICAL_NOT)

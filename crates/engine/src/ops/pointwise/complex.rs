@@ -3,7 +3,7 @@
 use super::{Operand, Rule, Spec, call, flat, one};
 use crate::Tensor;
 use crate::ops::Reads;
-use crate::ops::table::{Args, Op, Out, choose, function, place, pointwise};
+use crate::ops::table::{Args, Op, Out, choose, function, place, pointwise, view_row};
 use flambeau_base::{Complex64, DType, Error, Result, Scalar};
 use flambeau_ir::{Body, Val};
 use smallvec::smallvec;
@@ -100,12 +100,17 @@ static POLAR: Spec = Spec::new("polar", Rule::Complex, |k, x| {
     Ok(smallvec![cx.when(0, away)?, cx.when(1, around)?])
 });
 
+/// The complex numbers of two parts.
+pub(super) fn compose(re: &Tensor, im: &Tensor) -> Result<Tensor> {
+    call(&COMPLEX, &[re.into(), im.into()])
+}
+
 /// Two real parts of one dtype.
 fn parts<'a>(a: &'a Args, spec: &'static Spec) -> Result<(&'static Spec, smallvec::SmallVec<[Operand<'a>; 3]>)> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     if !matches!(x.dtype(), DType::F32 | DType::F64) || !matches!(y.dtype(), DType::F32 | DType::F64) {
-        return Err(Error::runtime(format!(
-            "{}: Expected both inputs to be Float or Double tensors but got {} and {}",
+        return Err(Error::not_implemented(format!(
+            "{}: Expected both inputs to be Half, Float or Double tensors but got {} and {}",
             a.name,
             x.dtype(),
             y.dtype()
@@ -122,15 +127,22 @@ fn parts<'a>(a: &'a Args, spec: &'static Spec) -> Result<(&'static Spec, smallve
     Ok((spec, smallvec![x.into(), y.into()]))
 }
 
+fn conj_physical(a: &Args) -> Result<Out> {
+    let x = a.tensor(0)?;
+    Ok(if x.dtype().is_complex() { call(&CONJ_PHYSICAL, &[x.into()])? } else { x.clone() }.into())
+}
+
 fn isreal(a: &Args) -> Result<Out> {
     let x = a.tensor(0)?;
     if x.dtype().is_complex() { Ok(x.imag()?.eq(0)?.into()) } else { Ok(Tensor::full(x.shape(), true, DType::Bool, x.device())?.into()) }
 }
 
 pub(super) static OPS: &[Op] = &[
-    pointwise("conj_physical(Tensor self) -> Tensor", &CONJ_PHYSICAL)
+    view_row("conj_physical(Tensor(a) self) -> Tensor(a)", conj_physical)
         .doc("Complex conjugates, in memory of their own; real numbers are their own.")
-        .samples(&["C(2,3)", "T(2,3)"]),
+        .samples(&["C(2,3)", "T(2,3)"])
+        .with_inplace()
+        .with_out(),
     pointwise("sgn(Tensor self) -> Tensor", &SGN)
         .doc("`self / abs(self)`, and 0 at 0; of real numbers the sign.")
         .samples(&["T(2,3)", "C(2,3)"]),

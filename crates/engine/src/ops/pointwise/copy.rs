@@ -4,10 +4,11 @@ use super::{Operand, Rule, Spec, call_inplace, run_program};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::hash::QuickHasher;
+use crate::ops::table::{Args, Op, choose};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::tensor::{Overlap, lazy, overlap};
 use crate::transform::bind1;
-use flambeau_base::{DType, Device, Layout, MemoryFormat, Result, Scalar};
+use flambeau_base::{DType, Device, Error, Layout, MemoryFormat, Result, Scalar};
 use flambeau_ir::{Body, Program, Val};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -125,6 +126,28 @@ pub(crate) fn fill_with(target: &Tensor, value: Scalar) -> Result<()> {
     let program = body.finish(&[v])?;
     run_program(&program, &[value], &[], std::slice::from_ref(target))
 }
+
+/// `fill(x, value)`: the value everywhere, in the shape and dtype of `x`.
+fn filled(a: &Args) -> Result<(&'static Spec, SmallVec<[Operand<'_>; 3]>)> {
+    let x = a.tensor(0)?;
+    match a.operand(1)? {
+        Operand::Tensor(v) if v.ndim() > 0 => {
+            let n = v.ndim();
+            return Err(Error::runtime(format!("fill: fill_ only supports 0-dimension value tensor but got tensor with {n} dimensions.")));
+        }
+        Operand::Scalar(s) => {
+            s.checked_for("fill", x.dtype())?;
+        }
+        Operand::Tensor(_) => {}
+    }
+    Ok((&COPY, smallvec![a.operand(0)?, a.operand(1)?]))
+}
+
+pub(super) static OPS: &[Op] = &[choose("fill(Tensor self, Tensor value) -> Tensor", filled)
+    .doc("A number (or a 0-dimensional tensor) everywhere, in the shape and dtype of `self`.")
+    .places(crate::ops::table::place::TORCH)
+    .samples(&["T(2,3), 1.5", "T(2,3), T()"])
+    .without_inplace()];
 
 impl Tensor {
     /// Copies values, broadcast and converted, into this tensor.

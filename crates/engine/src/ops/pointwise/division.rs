@@ -3,7 +3,7 @@
 use super::{Operand, Rule, Spec, call, call_inplace, flat, one};
 use crate::Tensor;
 use crate::ops::Reads;
-use crate::ops::table::{Op, choose, pointwise};
+use crate::ops::table::{Op, choose, function, place, pointwise};
 use flambeau_base::{DType, Error, Result};
 use smallvec::smallvec;
 
@@ -19,9 +19,16 @@ static DIV_FLOOR: Spec = Spec::new("div", Rule::Common, |k, x| k.floor_div(x[0],
     .refuses(|d| d == DType::Bool)
     .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 
-pub(crate) static DIV_TRUNC: Spec = Spec::new("div", Rule::Common, |k, x| k.trunc_div(x[0], x[1]))
-    .refuses(|d| d == DType::Bool)
-    .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
+static DIV_TRUNC: Spec = Spec::new("div", Rule::Common, |k, x| {
+    if !k.dtype(x[0]).is_reduced_float() {
+        return k.trunc_div(x[0], x[1]);
+    }
+    // The quotient is rounded before it is cut.
+    let quotient = k.div(x[0], x[1]);
+    k.trunc(quotient)
+})
+.refuses(|d| d == DType::Bool)
+.vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 
 static FLOOR_DIVIDE: Spec = Spec::new("floor_divide", Rule::Common, |k, x| k.floor_div(x[0], x[1])).refuses(|d| d == DType::Bool);
 
@@ -62,11 +69,15 @@ fn rounded(a: &crate::ops::Args) -> Result<(&'static Spec, smallvec::SmallVec<[O
 
 pub(super) static OPS: &[Op] = &[
     choose("div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", rounded)
+        .numbers(0xff)
         .doc("`self / other`, element by element; integers give floats. With `rounding_mode='floor'` or `'trunc'` the quotient is rounded and integers stay integers.")
         .samples(&["T(2,3), T(2,3; 0.5..2)", "T(2,3), T(3; 0.5..2), rounding_mode='floor'", "T(2,3), 2"]),
-    choose("divide(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", rounded).doc("Alias of `div`.").samples(&["T(2,3), T(3; 0.5..2)"]),
-    pointwise("true_divide(Tensor self, Tensor other) -> Tensor", &DIV).doc("`div` without rounding.").samples(&["T(2,3), T(3; 0.5..2)"]),
+    choose("divide(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", rounded).numbers(0xff)
+        .doc("Alias of `div`.").samples(&["T(2,3), T(3; 0.5..2)"]),
+    pointwise("true_divide(Tensor self, Tensor other) -> Tensor", &DIV).numbers(0xff)
+        .doc("`div` without rounding.").samples(&["T(2,3), T(3; 0.5..2)"]),
     pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", &FLOOR_DIVIDE)
+        .numbers(0xff)
         .doc("Quotient rounded towards minus infinity, element by element.")
         .samples(&["T(2,3), T(2,3; 0.5..2)", "T(2,3), 2"])
         .reference(|x| (x[0] / x[1]).floor()),
@@ -75,9 +86,15 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3), T(2,3; 0.5..2)", "T(2,3), 2"])
         .reference(|x| x[0] - x[1] * (x[0] / x[1]).floor()),
     pointwise("fmod(Tensor self, Tensor other) -> Tensor", &FMOD)
+        .numbers(0b10)
         .doc("Remainder of the division, with the sign of `self` (as C's `fmod`).")
         .samples(&["T(2,3), T(2,3; 0.5..2)", "T(2,3), 2"])
         .reference(|x| x[0] % x[1]),
+    function("__rdiv__(Tensor self, Tensor other) -> Tensor", |a| Ok(a.tensor(0)?.reciprocal()?.mul(a.operand(1)?)?.into()))
+        .doc("`other / self`, as the product of `other` and the reciprocal.")
+        .places(place::METHOD)
+        .samples(&["T(2,3; 0.5..2), T(2,3)"])
+        .without_out(),
     pointwise("reciprocal(Tensor self) -> Tensor", &RECIPROCAL).doc("`1 / self`, element by element.").samples(&["T(2,3)"]).domain(0.5, 2.0).reference(|x| 1.0 / x[0]),
 ];
 

@@ -134,17 +134,21 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["3.0, T(2,3; 0.5..4)"])
         .without_inplace(),
     pointwise("igamma(Tensor self, Tensor other) -> Tensor", &IGAMMA)
+        .numbers(0)
         .doc("Regularised lower incomplete gamma function of shape `self`.")
         .samples(&["I(2,3; 1..4), T(3; 0.5..4)"]),
     pointwise("gammainc(Tensor self, Tensor other) -> Tensor", &IGAMMA)
+        .numbers(0)
         .doc("Alias of `igamma`.")
         .places(place::SPECIAL)
         .samples(&["I(2,3; 1..4), T(3; 0.5..4)"])
         .without_inplace(),
     pointwise("igammac(Tensor self, Tensor other) -> Tensor", &IGAMMAC)
+        .numbers(0)
         .doc("Regularised upper incomplete gamma function of shape `self`.")
         .samples(&["I(2,3; 1..4), T(3; 0.5..4)"]),
     pointwise("gammaincc(Tensor self, Tensor other) -> Tensor", &IGAMMAC)
+        .numbers(0)
         .doc("Alias of `igammac`.")
         .places(place::SPECIAL)
         .samples(&["I(2,3; 1..4), T(3; 0.5..4)"])

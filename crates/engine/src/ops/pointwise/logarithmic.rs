@@ -93,8 +93,10 @@ static LOGIT_INSIDE: Spec = Spec::new("logit", Rule::Float, |k, x| {
     let (value, eps) = (k.widen(x[0]), k.widen(x[1]));
     let one = k.like(eps, 1.0);
     let end = k.sub(one, eps);
-    let raised = k.maximum(value, eps);
-    let inside = k.minimum(raised, end);
+    // The lower end first: they may stand the wrong way round.
+    let (low, high) = (k.lt(value, eps), k.gt(value, end));
+    let cut = k.select(high, end, value);
+    let inside = k.select(low, eps, cut);
     let inside = precise(k, inside);
     log_odds(k, inside)
 })
@@ -201,11 +203,13 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3)"])
         .reference(|x| x[0].exp_m1()),
     pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", &LOGADDEXP)
+        .numbers(0)
         .doc("`log(exp(self) + exp(other))` without overflow on the way.")
         .samples(&["T(2,3), T(3)"])
         .reference(|x| (x[0].exp() + x[1].exp()).ln())
         .without_inplace(),
     pointwise("logaddexp2(Tensor self, Tensor other) -> Tensor", &LOGADDEXP2)
+        .numbers(0)
         .doc("`log2(2**self + 2**other)` without overflow on the way.")
         .samples(&["T(2,3), T(3)"])
         .reference(|x| (x[0].exp2() + x[1].exp2()).log2())

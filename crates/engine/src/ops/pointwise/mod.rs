@@ -23,6 +23,7 @@ mod power;
 mod program;
 mod rounding;
 mod select;
+mod shrink;
 mod trigonometric;
 
 pub(crate) use complex::CONJ_PHYSICAL;
@@ -56,6 +57,8 @@ pub(super) static FAMILIES: &[&[super::Op]] = &[
     activation::OPS,
     gelu::OPS,
     complex::OPS,
+    copy::OPS,
+    shrink::OPS,
     number::OPS,
     logarithmic::OPS,
     gamma::OPS,
@@ -471,6 +474,9 @@ pub fn call_inplace(spec: &'static Spec, operands: &[Operand]) -> Result<()> {
     let inputs: SmallVec<[&Tensor; 3]> = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }).collect();
     if !matches!(operands.first(), Some(Operand::Tensor(_))) {
         return Err(Error::type_error(format!("{}_: the first argument must be a Tensor", spec.name)));
+    }
+    if matches!(spec.rule, Rule::Real | Rule::RealFloat) && inputs[0].dtype().is_complex() {
+        return Err(Error::runtime(format!("{0}_: In-place {0} is not supported for complex tensors.", spec.name)));
     }
     bind_inplace(&Pointwise::new(spec, operands), &inputs)
 }

@@ -46,7 +46,8 @@ static NEXTAFTER: Spec = Spec::new("nextafter", Rule::Common, |k, x| {
     };
     k.special(f, x)
 })
-.refuses(DType::is_integral);
+.refuses(DType::is_integral)
+.vjp(Reads::NONE, |_, _| Err(Error::not_implemented("the derivative for nextafter is not implemented")));
 
 static GCD: Spec = Spec::new("gcd", Rule::Integral, |k, x| k.gcd(x[0], x[1])).refuses(|d| d == DType::Bool);
 static LCM: Spec = Spec::new("lcm", Rule::Integral, |k, x| k.lcm(x[0], x[1])).refuses(|d| d == DType::Bool);
@@ -64,7 +65,18 @@ fn frexp(a: &Args) -> Result<Out> {
     Ok(Out::Tuple(smallvec![mantissa, exponent]))
 }
 
+/// A float times a power of 2 with a whole exponent, exact where the result can be.
+static LDEXP: Spec = Spec::new("ldexp", Rule::First, |k, x| k.special(Special::Ldexp, x))
+    .vjp(Reads::inputs(0b10), |cx, g| Ok(smallvec![cx.when(0, || call(&LDEXP, &[g.into(), (&cx.tensor(1)?).into()]))?, None]));
+
 fn ldexp(a: &Args) -> Result<Out> {
+    if let (Operand::Tensor(x), Operand::Tensor(e)) = (a.operand(0)?, a.operand(1)?)
+        && e.dtype().is_integral()
+        && !x.dtype().is_complex()
+    {
+        let x = if x.dtype().is_integral() { x.to_dtype(flambeau_base::default_dtype())? } else { x.clone() };
+        return Ok(call(&LDEXP, &[(&x).into(), e.into()])?.into());
+    }
     let power = match a.operand(1)? {
         Operand::Tensor(t) => super::power_of(2.0, t)?,
         Operand::Scalar(s) => Tensor::number(flambeau_base::Scalar::Float(2f64.powf(s.to_f64())))?,
@@ -95,20 +107,25 @@ pub(super) static OPS: &[Op] = &[
     pointwise("deg2rad(Tensor self) -> Tensor", &DEG2RAD).doc("Degrees to radians.").samples(&["T(2,3)"]).reference(|x| x[0].to_radians()),
     pointwise("rad2deg(Tensor self) -> Tensor", &RAD2DEG).doc("Radians to degrees.").samples(&["T(2,3)"]).reference(|x| x[0].to_degrees()),
     pointwise("copysign(Tensor self, Tensor other) -> Tensor", &COPYSIGN)
+        .numbers(0b10)
         .doc("Magnitude of `self` with the sign of `other`.")
         .samples(&["T(2,3), T(3)", "T(2,3), -2.0"])
         .reference(|x| x[0].copysign(x[1])),
     pointwise("hypot(Tensor self, Tensor other) -> Tensor", &HYPOT)
+        .numbers(0)
         .doc("`sqrt(self**2 + other**2)` without overflow on the way.")
         .samples(&["T(2,3), T(3)"])
         .reference(|x| x[0].hypot(x[1])),
     pointwise("nextafter(Tensor self, Tensor other) -> Tensor", &NEXTAFTER)
+        .numbers(0)
         .doc("The next number of the dtype after `self` towards `other`.")
         .samples(&["T(2,3), T(3)"]),
     pointwise("gcd(Tensor self, Tensor other) -> Tensor", &GCD)
+        .numbers(0)
         .doc("Greatest common divisor of integers, not negative.")
         .samples(&["I(2,3; -9..9), I(3; 0..9)"]),
     pointwise("lcm(Tensor self, Tensor other) -> Tensor", &LCM)
+        .numbers(0)
         .doc("Least common multiple of integers, not negative.")
         .samples(&["I(2,3; -9..9), I(3; 0..9)"]),
     function("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp)

@@ -5,6 +5,7 @@ use crate::Tensor;
 use crate::ops::Reads;
 use crate::ops::table::{Args, Op, Value, choose, place, pointwise};
 use flambeau_base::{DType, Error, Result, Scalar};
+use flambeau_ir::{Body, Val};
 use smallvec::{SmallVec, smallvec};
 
 pub(super) static WHERE: Spec = Spec::new("where", Rule::Select, |k, x| k.select(x[0], x[1], x[2])).vjp(Reads::INPUT, |cx, g| {
@@ -53,17 +54,15 @@ static MINIMUM: Spec =
         .vjp(Reads::inputs(0b11), |cx, g| larger(cx, g, |a, b| a.lt(b)));
 static FMAX: Spec =
     Spec::new("fmax", Rule::Common, |k, x| if k.dtype(x[0]).is_float() { k.fmax(x[0], x[1]) } else { k.maximum(x[0], x[1]) })
-        .refuses(|d| d == DType::Bool)
         .vjp(Reads::inputs(0b11), |cx, g| larger(cx, g, |a, b| a.gt(b)));
 static FMIN: Spec =
     Spec::new("fmin", Rule::Common, |k, x| if k.dtype(x[0]).is_float() { k.fmin(x[0], x[1]) } else { k.minimum(x[0], x[1]) })
-        .refuses(|d| d == DType::Bool)
         .vjp(Reads::inputs(0b11), |cx, g| larger(cx, g, |a, b| a.lt(b)));
 
 /// `min(max(x, low), high)`; gradients pass strictly inside and nowhere else (the convention of 2026).
 static CLAMP: Spec = Spec::new("clamp", Rule::Common, |k, x| {
-    let raised = k.maximum(x[0], x[1]);
-    k.minimum(raised, x[2])
+    let raised = k.maximum(x[1], x[0]);
+    k.minimum(x[2], raised)
 })
 .refuses(|d| d == DType::Bool)
 .vjp(Reads::inputs(0b111), |cx, g| {
@@ -83,34 +82,48 @@ fn cx_le(low: &super::Arg, high: &super::Arg) -> Result<Tensor> {
     }
 }
 
-static CLAMP_MIN: Spec =
-    Spec::new("clamp_min", Rule::Common, |k, x| k.maximum(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::inputs(0b11), |cx, g| {
-        let (x, low) = (cx.tensor(0)?, cx.operand(1)?);
-        let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
-        Ok(smallvec![cx.when(0, || keep(x.gt(&low)?))?, cx.when(1, || keep(x.lt(&low)?))?])
-    });
+static CLAMP_MIN: Spec = Spec::new("clamp_min", Rule::Common, |k, x| k.maximum(x[1], x[0])).vjp(Reads::inputs(0b11), |cx, g| {
+    let (x, low) = (cx.tensor(0)?, cx.operand(1)?);
+    let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
+    Ok(smallvec![cx.when(0, || keep(x.gt(&low)?))?, cx.when(1, || keep(x.lt(&low)?))?])
+});
 
-static CLAMP_MAX: Spec =
-    Spec::new("clamp_max", Rule::Common, |k, x| k.minimum(x[0], x[1])).refuses(|d| d == DType::Bool).vjp(Reads::inputs(0b11), |cx, g| {
-        let (x, high) = (cx.tensor(0)?, cx.operand(1)?);
-        let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
-        Ok(smallvec![cx.when(0, || keep(x.lt(&high)?))?, cx.when(1, || keep(x.gt(&high)?))?])
-    });
+static CLAMP_MAX: Spec = Spec::new("clamp_max", Rule::Common, |k, x| k.minimum(x[1], x[0])).vjp(Reads::inputs(0b11), |cx, g| {
+    let (x, high) = (cx.tensor(0)?, cx.operand(1)?);
+    let keep = |m: Tensor| call(&WHERE, &[(&m).into(), g.into(), 0.into()]);
+    Ok(smallvec![cx.when(0, || keep(x.lt(&high)?))?, cx.when(1, || keep(x.gt(&high)?))?])
+});
 
-static NAN_TO_NUM: Spec = Spec::new("nan_to_num", Rule::Common, |k, x| {
-    if k.dtype(x[0]).is_integral() {
-        return x[0];
+/// A number, or what stands for NaN, infinity and minus infinity.
+fn number(k: &mut Body, x: Val, ends: &[Val]) -> Val {
+    let (nan, high, low) = (ends[0], ends[1], ends[2]);
+    let (zero, bad, inf) = (k.like(x, 0.0), k.is_nan(x), k.is_inf(x));
+    let up = k.gt(x, zero);
+    let end = k.select(up, high, low);
+    let finite = k.select(inf, end, x);
+    k.select(bad, nan, finite)
+}
+
+static NAN_TO_NUM: Spec = Spec::new("nan_to_num", Rule::Common, |k, x| match k.dtype(x[0]) {
+    d if d.is_integral() => x[0],
+    d if d.is_complex() => {
+        let numbers: SmallVec<[Val; 3]> = x[1..].iter().map(|&n| k.real_part(n)).collect();
+        let (re, im) = (k.real_part(x[0]), k.imag_part(x[0]));
+        let (re, im) = (number(k, re, &numbers), number(k, im, &numbers));
+        k.compose(re, im)
     }
-    let (zero, bad, inf) = (k.like(x[0], 0.0), k.is_nan(x[0]), k.is_inf(x[0]));
-    let up = k.gt(x[0], zero);
-    let end = k.select(up, x[2], x[3]);
-    let finite = k.select(inf, end, x[0]);
-    k.select(bad, x[1], finite)
+    _ => number(k, x[0], &x[1..]),
 })
+.by_parts()
 .params(3)
 .vjp(Reads::INPUT, |cx, g| {
     let x = cx.tensor(0)?;
-    Ok(smallvec![Some(call(&WHERE, &[(&x.isfinite()?).into(), g.into(), 0.into()])?), None, None, None])
+    let kept = |x: &Tensor, g: &Tensor| call(&WHERE, &[(&x.isfinite()?).into(), g.into(), 0.into()]);
+    if x.dtype().is_complex() {
+        let parts = [kept(&x.real()?, &g.real()?)?, kept(&x.imag()?, &g.imag()?)?];
+        return Ok(smallvec![Some(super::complex::compose(&parts[0], &parts[1])?), None, None, None]);
+    }
+    Ok(smallvec![Some(kept(&x, g)?), None, None, None])
 });
 
 static HEAVISIDE: Spec = Spec::new("heaviside", Rule::Common, |k, x| {
@@ -164,13 +177,14 @@ fn clamp(a: &Args) -> Chosen<'_> {
     })
 }
 
-fn chosen(a: &Args) -> Chosen<'_> {
-    if let Operand::Tensor(c) = a.operand(0)?
+/// The condition is argument `at`, the others stand in their order.
+fn chosen_at(a: &Args, at: usize) -> Chosen<'_> {
+    if let Operand::Tensor(c) = a.operand(at)?
         && !matches!(c.dtype(), DType::Bool | DType::U8)
     {
         return Err(Error::runtime(format!("where: expected condition to be a boolean tensor, but got a tensor with dtype {}", c.dtype())));
     }
-    Ok((&WHERE, smallvec![a.operand(0)?, a.operand(1)?, a.operand(2)?]))
+    Ok((&WHERE, smallvec![a.operand(at)?, a.operand(1 - at)?, a.operand(2)?]))
 }
 
 fn filled(a: &Args) -> Chosen<'_> {
@@ -182,6 +196,12 @@ fn filled(a: &Args) -> Chosen<'_> {
         )));
     }
     match a.operand(2)? {
+        Operand::Scalar(Scalar::Complex(_)) if !a.tensor(0)?.dtype().is_complex() => {
+            return Err(Error::runtime(format!(
+                "masked_fill: value cannot be converted to type {} without overflow",
+                a.tensor(0)?.dtype()
+            )));
+        }
         Operand::Scalar(s) => {
             s.checked_for("masked_fill", a.tensor(0)?.dtype())?;
         }
@@ -189,6 +209,12 @@ fn filled(a: &Args) -> Chosen<'_> {
             return Err(Error::runtime(format!(
                 "masked_fill: masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
                 v.ndim()
+            )));
+        }
+        Operand::Tensor(v) if v.dtype().is_complex() && !a.tensor(0)?.dtype().is_complex() => {
+            return Err(Error::runtime(format!(
+                "masked_fill: value cannot be converted to type {} without overflow",
+                a.tensor(0)?.dtype()
             )));
         }
         Operand::Tensor(_) => {}
@@ -201,7 +227,7 @@ fn numbers(a: &Args) -> Chosen<'_> {
     let (low, high) = match x.dtype() {
         DType::F16 => (-65504.0, 65504.0),
         DType::BF16 => (-3.3895313892515355e38, 3.3895313892515355e38),
-        DType::F64 => (f64::MIN, f64::MAX),
+        DType::F64 | DType::C128 => (f64::MIN, f64::MAX),
         _ => (f32::MIN as f64, f32::MAX as f64),
     };
     let nan = a.opt_float(1)?.unwrap_or(0.0);
@@ -210,7 +236,14 @@ fn numbers(a: &Args) -> Chosen<'_> {
 }
 
 pub(super) static OPS: &[Op] = &[
-    choose("where(Tensor condition, Tensor self, Tensor other) -> Tensor", chosen)
+    choose("where(Tensor self, Tensor condition, Tensor other) -> Tensor", |a| chosen_at(a, 1))
+        .doc("`self` where `condition` (bool) holds, else `other`.")
+        .places(place::METHOD)
+        .samples(&["T(2,3), B(2,3), T(3)"])
+        .without_inplace()
+        .without_out(),
+    choose("where(Tensor condition, Tensor self, Tensor other) -> Tensor", |a| chosen_at(a, 0))
+        .places(place::TORCH)
         .doc("`self` where `condition` (bool) holds, else `other`, with broadcasting and type promotion.")
         .samples(&["B(2,3), T(2,3), T(3)", "B(2,3), T(2,3), 0", "B(3), 1.5, T(2,3)"])
         .without_inplace(),
@@ -219,20 +252,24 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3), B(2,3), 1.5", "T(2,3), B(3), T()"])
         .without_out(),
     pointwise("maximum(Tensor self, Tensor other) -> Tensor", &MAXIMUM)
+        .numbers(0)
         .doc("The larger of each pair; NaN if one is NaN.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3)"])
         .reference(|x| x[0].max(x[1]))
         .without_inplace(),
     pointwise("minimum(Tensor self, Tensor other) -> Tensor", &MINIMUM)
+        .numbers(0)
         .doc("The smaller of each pair; NaN if one is NaN.")
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3)"])
         .reference(|x| x[0].min(x[1]))
         .without_inplace(),
     pointwise("fmax(Tensor self, Tensor other) -> Tensor", &FMAX)
+        .numbers(0)
         .doc("The larger of each pair; a NaN gives way to a number.")
         .samples(&["T(2,3), T(3)"])
         .without_inplace(),
     pointwise("fmin(Tensor self, Tensor other) -> Tensor", &FMIN)
+        .numbers(0)
         .doc("The smaller of each pair; a NaN gives way to a number.")
         .samples(&["T(2,3), T(3)"])
         .without_inplace(),
@@ -243,15 +280,18 @@ pub(super) static OPS: &[Op] = &[
         .doc("Alias of `clamp`.")
         .samples(&["T(2,3), -0.5, 0.5"]),
     choose("clamp_min(Tensor self, Tensor min) -> Tensor", |a| Ok((&CLAMP_MIN, smallvec![a.operand(0)?, low_end(a, 1)?])))
+        .numbers(0b10)
         .doc("Values raised to at least `min`.")
         .samples(&["T(2,3), 0.25", "T(2,3), T(3)"]),
     choose("clamp_max(Tensor self, Tensor max) -> Tensor", |a| Ok((&CLAMP_MAX, smallvec![a.operand(0)?, high_end(a, 1)?])))
+        .numbers(0b10)
         .doc("Values lowered to at most `max`.")
         .samples(&["T(2,3), 0.25", "T(2,3), T(3)"]),
     choose("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", numbers)
         .doc("NaN and infinities replaced by numbers: 0 and the dtype's largest and smallest unless given.")
         .samples(&["T(2,3)", "T(2,3), 1.0, 2.0, 3.0"]),
     pointwise("heaviside(Tensor self, Tensor values) -> Tensor", &HEAVISIDE)
+        .numbers(0)
         .doc("0 below zero, 1 above, `values` at zero.")
         .samples(&["T(2,3), T(3)"])
         .places(place::TORCH | place::METHOD),

@@ -87,6 +87,7 @@ pub(super) static OPS: &[Op] = &[
         .reference(|x| x[0].atanh()),
     pointwise("tanh(Tensor self) -> Tensor", &TANH).doc("Hyperbolic tangent.").samples(&["T(2,3)"]).reference(|x| x[0].tanh()),
     pointwise("atan2(Tensor self, Tensor other) -> Tensor", &ATAN2)
+        .numbers(0)
         .doc("Angle of the point (`other`, `self`), in radians.")
         .samples(&["T(2,3; 0.5..2), T(2,3; 0.5..2)"])
         .reference(|x| x[0].atan2(x[1])),

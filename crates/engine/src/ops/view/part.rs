@@ -147,9 +147,11 @@ fn resolve_neg(a: &Args) -> Result<Out> {
 
 pub(super) static OPS: &[Op] = &[
     view_row("real(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.real()?.into()))
+        .places(place::TORCH)
         .doc("Real parts: a view of complex numbers, and real numbers themselves.")
         .samples(&["T(2,3)", "C(2,3)"]),
     view_row("imag(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.imag()?.into()))
+        .places(place::TORCH)
         .doc("Imaginary parts of complex numbers: a view. A RuntimeError for real numbers.")
         .samples(&["C(2,3)"]),
     view_row("conj(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.conj()?.into()))

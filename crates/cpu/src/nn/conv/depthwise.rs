@@ -1,0 +1,245 @@
+//! Convolutions of groups of one input channel each: every window is weighed where it lies.
+
+use super::operands::Element;
+use super::product::{Part, parts};
+use super::windows::{Run, Tap};
+use crate::gemm::{Table, Weighed};
+use crate::nn::real::Shared;
+use crate::pool::parallel_for;
+use flambeau_engine::backend::layers::{Conv, ConvKind};
+use std::ops::Range;
+
+/// Multiply-adds that are worth a thread.
+const GRAIN: usize = 64 << 10;
+
+/// Output channels of a group from which on a matrix product of the group is faster.
+const MANY: usize = 4;
+
+/// Whether a convolution is computed here.
+pub fn fits(call: &Conv) -> bool {
+    let few = call.channels[1] < MANY || call.kind == ConvKind::Input;
+    call.channels[0] == 1 && (rows_adjacent(call) && few || channels_adjacent(call))
+}
+
+/// Whether positions lie side by side, in rows.
+fn rows_adjacent(call: &Conv) -> bool {
+    let adjacent = |strides: &[isize; 5], size: usize| strides[4] == 1 || size == 1;
+    adjacent(&call.x.strides, call.input[2]) && adjacent(&call.y.strides, call.output[2])
+}
+
+/// Whether channels do, one for one.
+fn channels_adjacent(call: &Conv) -> bool {
+    call.channels == [1, 1] && call.x.strides[1] == 1 && call.y.strides[1] == 1
+}
+
+/// See [`Conv`].
+///
+/// # Safety
+/// The kernel contract; the call [`fits`].
+pub unsafe fn run<T: Element>(call: &Conv) {
+    let parts = parts(call);
+    let table = T::table_here();
+    let taps = call.kernel.iter().product::<usize>();
+    let shared = Shared((*call, &parts[..]));
+    let by_rows = rows_adjacent(call);
+    let outer = call.channels[1];
+    let area: usize = call.output.iter().product();
+    let channels = call.groups * if call.kind == ConvKind::Input { 1 } else { outer };
+    // What one index stands for.
+    let (count, work) = match (by_rows, call.kind) {
+        (true, ConvKind::Weight) => (channels, call.batch * area * taps),
+        (true, _) => (call.batch * channels, area * taps),
+        (false, ConvKind::Weight) => (channels.div_ceil(CHANNELS), call.batch * area * taps * CHANNELS),
+        (false, _) => (call.batch, area * taps * channels),
+    };
+    parallel_for(count, (GRAIN / work.max(1)).max(1), &|range: Range<usize>| {
+        let (call, parts) = &{ &shared }.0;
+        // SAFETY: the caller's; each index has a part of the result of its own.
+        unsafe {
+            match (by_rows, call.kind) {
+                (true, ConvKind::Weight) => range.for_each(|o| weight_of_rows::<T>(table, call, &parts[0], o)),
+                (true, _) => range.for_each(|plane| parts.iter().for_each(|part| plane_of_rows::<T>(table, call, part, plane, channels))),
+                (false, ConvKind::Weight) => range.for_each(|block| weight_of_channels::<T>(table, call, &parts[0], block)),
+                (false, _) => range.for_each(|n| image_of_channels::<T>(table, call, parts, n)),
+            }
+        }
+    });
+}
+
+/// Channels whose weights' gradients are summed up together.
+const CHANNELS: usize = 64;
+
+/// The rows of the taps that lie in the tensor at a run of positions.
+fn rows<T: Element>(run: &Run, taps: &[Tap], base: *const T, weight: impl Fn(&Tap) -> T, to: &mut Vec<Weighed<T>>) {
+    for (i, tap) in taps.iter().enumerate() {
+        let Some((skip, len)) = tap.clip(run) else { continue };
+        let ptr = base.wrapping_offset(run.offset + tap.offset);
+        to.push(Weighed { ptr, first: skip, last: skip + len, weight: weight(tap), sum: i });
+    }
+}
+
+/// One channel of one image.
+unsafe fn plane_of_rows<T: Element>(table: &Table<T, T>, call: &Conv, part: &Part, plane: usize, channels: usize) {
+    let (n, channel) = (plane / channels, plane % channels);
+    let outer = call.channels[1];
+    let forward = call.kind == ConvKind::Output;
+    let (from, to) = if forward { (&call.x, &call.y) } else { (&call.y, &call.x) };
+    // SAFETY: the caller's.
+    let start = if call.bias.is_null() { T::default() } else { unsafe { *call.bias.cast::<T>().add(channel) } };
+    // Which channels of the source, with which of the weight: one, or all of a group.
+    let sources = if forward { channel / outer..channel / outer + 1 } else { channel * outer..(channel + 1) * outer };
+    let image = to.ptr.cast::<T>().wrapping_offset(n as isize * to.strides[0] + channel as isize * to.strides[1] + part.start);
+    let mut list = Vec::with_capacity(part.taps.len() * sources.len());
+    let width = part.windows.sizes[2];
+    let dense = part.image.steps[2] == 1 || width == 1;
+    let mut buffer = vec![T::default(); if dense { 0 } else { width }];
+    let mut line = 0;
+    // The image's positions are those of the windows, but may be merged: rows are counted.
+    part.windows.runs(0..part.windows.count(), |run| {
+        list.clear();
+        for source in sources.clone() {
+            let base = from.ptr.cast::<T>().wrapping_offset(n as isize * from.strides[0] + source as isize * from.strides[1]);
+            let own = if forward { channel } else { source };
+            let w = call.w.ptr.cast::<T>().wrapping_offset(own as isize * call.w.strides[0]);
+            // SAFETY: the tap is in the weight.
+            let weight = |tap: &Tap| unsafe { *w.wrapping_offset(tap.weight) };
+            rows(&run, &part.taps, base.cast_const(), weight, &mut list);
+        }
+        // SAFETY: rows are where taps lie in the tensor; the image has a row of such width.
+        unsafe {
+            part.image.runs(line..line + 1, |place| {
+                let to = image.wrapping_offset(place.offset);
+                let step = if width == 1 { 1 } else { part.windows.steps[2] };
+                if dense {
+                    return (table.weigh_row)(&list, step, start, width, to);
+                }
+                (table.weigh_row)(&list, step, start, width, buffer.as_mut_ptr());
+                for (i, &x) in buffer.iter().enumerate() {
+                    *to.wrapping_offset(i as isize * part.image.steps[2]) = x;
+                }
+            });
+        }
+        line += width;
+    });
+}
+
+/// The gradient of the weights of one output channel.
+unsafe fn weight_of_rows<T: Element>(table: &Table<T, T>, call: &Conv, part: &Part, o: usize) {
+    let (taps, width) = (part.taps.len(), part.windows.sizes[2]);
+    let mut total = vec![T::default(); taps];
+    let mut folded = vec![T::default(); taps];
+    let mut sums = vec![T::default(); taps * table.lanes];
+    let mut list = Vec::with_capacity(taps);
+    let channel = o / call.channels[1];
+    for n in 0..call.batch {
+        let base = call.x.ptr.cast::<T>().wrapping_offset(n as isize * call.x.strides[0] + channel as isize * call.x.strides[1]);
+        let y = call.y.ptr.cast::<T>().wrapping_offset(n as isize * call.y.strides[0] + o as isize * call.y.strides[1]);
+        sums.fill(T::default());
+        let mut line = 0;
+        part.windows.runs(0..part.windows.count(), |run| {
+            list.clear();
+            rows(&run, &part.taps, base.cast_const(), |_| T::default(), &mut list);
+            let step = if width == 1 { 1 } else { part.windows.steps[2] };
+            part.image.runs(line..line + 1, |place| {
+                // SAFETY: rows are where taps lie in the tensor; `y` has a row of such width.
+                unsafe { (table.dot_row)(y.wrapping_offset(place.offset).cast_const(), width, &list, step, sums.as_mut_ptr()) }
+            });
+            line += width;
+        });
+        // SAFETY: a vector of lanes for each tap.
+        unsafe { (table.fold_lanes)(sums.as_ptr(), taps, folded.as_mut_ptr()) };
+        for (t, &f) in total.iter_mut().zip(&folded) {
+            *t = <T as crate::gemm::Kernels>::add(*t, f);
+        }
+    }
+    for (tap, &sum) in part.taps.iter().zip(&total) {
+        // SAFETY: the tap is in the weight.
+        unsafe { *call.w.ptr.cast::<T>().wrapping_offset(o as isize * call.w.strides[0] + tap.weight) = sum };
+    }
+}
+
+/// All channels of one image.
+unsafe fn image_of_channels<T: Element>(table: &Table<T, T>, call: &Conv, parts: &[Part], n: usize) {
+    let forward = call.kind == ConvKind::Output;
+    let (from, to) = if forward { (&call.x, &call.y) } else { (&call.y, &call.x) };
+    let channels = call.groups;
+    for part in parts {
+        // The weights tap by tap, their channels side by side.
+        let mut weights = vec![T::default(); part.taps.len() * channels];
+        for (tap, own) in part.taps.iter().zip(weights.chunks_exact_mut(channels.max(1))) {
+            for (c, w) in own.iter_mut().enumerate() {
+                // SAFETY: the tap and channel are in the weight.
+                *w = unsafe { *call.w.ptr.cast::<T>().wrapping_offset(c as isize * call.w.strides[0] + tap.weight) };
+            }
+        }
+        let base = from.ptr.cast::<T>().wrapping_offset(n as isize * from.strides[0]).cast_const();
+        let image = to.ptr.cast::<T>().wrapping_offset(n as isize * to.strides[0] + part.start);
+        let mut list = Vec::with_capacity(part.taps.len());
+        let mut position = 0;
+        part.windows.runs(0..part.windows.count(), |run| {
+            for i in 0..run.len {
+                let at = Run {
+                    lane: 0,
+                    len: 1,
+                    at: [run.at[0], run.at[1], run.at[2] + i],
+                    offset: run.offset + i as isize * part.windows.steps[2],
+                };
+                list.clear();
+                for (tap, own) in part.taps.iter().zip(weights.chunks_exact(channels.max(1))) {
+                    if tap.clip(&at).is_some() {
+                        list.push([base.wrapping_offset(at.offset + tap.offset), own.as_ptr()]);
+                    }
+                }
+                part.image.runs(position..position + 1, |place| {
+                    // SAFETY: rows are where taps lie in the tensor; the image has all channels there.
+                    unsafe { (table.weigh_channels)(&list, call.bias.cast(), channels, image.wrapping_offset(place.offset)) }
+                });
+                position += 1;
+            }
+        });
+    }
+}
+
+/// The gradient of the weights of a block of channels.
+unsafe fn weight_of_channels<T: Element>(table: &Table<T, T>, call: &Conv, part: &Part, block: usize) {
+    let first = block * CHANNELS;
+    let count = CHANNELS.min(call.groups - first);
+    let taps = part.taps.len();
+    let mut total = vec![T::default(); taps * count];
+    let mut sums = vec![T::default(); taps * count];
+    for n in 0..call.batch {
+        let x = call.x.ptr.cast::<T>().wrapping_offset(n as isize * call.x.strides[0] + first as isize).cast_const();
+        let y = call.y.ptr.cast::<T>().wrapping_offset(n as isize * call.y.strides[0] + first as isize).cast_const();
+        sums.fill(T::default());
+        let mut position = 0;
+        part.windows.runs(0..part.windows.count(), |run| {
+            for i in 0..run.len {
+                let at = Run {
+                    lane: 0,
+                    len: 1,
+                    at: [run.at[0], run.at[1], run.at[2] + i],
+                    offset: run.offset + i as isize * part.windows.steps[2],
+                };
+                part.image.runs(position..position + 1, |place| {
+                    for (tap, sum) in part.taps.iter().zip(sums.chunks_exact_mut(count)) {
+                        if tap.clip(&at).is_some() {
+                            let rows = [[x.wrapping_offset(at.offset + tap.offset), y.wrapping_offset(place.offset)]];
+                            // SAFETY: the row is where the tap lies in the tensor.
+                            unsafe { (table.weigh_channels)(&rows, sum.as_ptr(), count, sum.as_mut_ptr()) };
+                        }
+                    }
+                });
+                position += 1;
+            }
+        });
+        for (t, &s) in total.iter_mut().zip(&sums) {
+            *t = <T as crate::gemm::Kernels>::add(*t, s);
+        }
+    }
+    for (tap, own) in part.taps.iter().zip(total.chunks_exact(count)) {
+        for (c, &sum) in own.iter().enumerate() {
+            // SAFETY: the tap and channel are in the weight.
+            unsafe { *call.w.ptr.cast::<T>().wrapping_offset((first + c) as isize * call.w.strides[0] + tap.weight) = sum };
+        }
+    }
+}
