@@ -330,6 +330,7 @@ const fn row(schema: &'static str, f: fn(&Args) -> Result<Out>) -> Op {
 
 pub(super) static OPS: &[Op] = &[
     row("lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)", |a| padded(a, Cell::Lstm))
+        .autocast_lower()
         .doc("Long short-term memory over a sequence: outputs, last hidden states, last memories. `params` are for each layer and direction the weights of inputs and hidden states and, with `has_biases`, the biases; where states and memories differ in width, a projection follows.")
         .samples(&[
             "T(3,2,3), [T(1,2,2), T(1,2,2)], [T(8,3), T(8,2), T(8), T(8)], True, 1, 0.0, False, False, False",
@@ -337,6 +338,7 @@ pub(super) static OPS: &[Op] = &[
             "T(2,1,3), [T(1,1,2), T(1,1,3)], [T(12,3), T(12,2), T(2,3)], False, 1, 0.0, False, False, False",
         ]),
     row("lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)", |a| packed(a, Cell::Lstm))
+        .autocast_lower()
         .doc("Long short-term memory over packed sequences, of which `batch_sizes` go on at each time.")
         .samples(&["T(4,3), I(2; 2..3), [T(2,2,2), T(2,2,2)], [T(8,3), T(8,2), T(8), T(8), T(8,3), T(8,2), T(8), T(8)], True, 1, 0.0, False, True"]),
     row("gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |a| padded(a, Cell::Gru))
@@ -346,15 +348,19 @@ pub(super) static OPS: &[Op] = &[
         .doc("Gated recurrent units over packed sequences, of which `batch_sizes` go on at each time.")
         .samples(&["T(4,3), I(2; 2..3), T(1,2,2), [T(6,3), T(6,2), T(6), T(6)], True, 1, 0.0, False, False"]),
     row("rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |a| padded(a, Cell::Tanh))
+        .autocast_lower()
         .doc("A recurrent network of `tanh` over a sequence: outputs and last hidden states.")
         .samples(&["T(3,2,3), T(2,2,2), [T(2,3), T(2,2), T(2), T(2), T(2,3), T(2,2), T(2), T(2)], True, 1, 0.0, False, True, False"]),
     row("rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", |a| packed(a, Cell::Tanh))
+        .autocast_lower()
         .doc("A recurrent network of `tanh` over packed sequences.")
         .samples(&["T(4,3), I(2; 2..3), T(1,2,2), [T(2,3), T(2,2)], False, 1, 0.0, False, False"]),
     row("rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |a| padded(a, Cell::Relu))
+        .autocast_lower()
         .doc("A recurrent network of `max(0, x)` over a sequence: outputs and last hidden states.")
         .samples(&["T(2,2,3), T(1,2,2), [T(2,3), T(2,2)], False, 1, 0.0, False, False, True"]),
     row("rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", |a| packed(a, Cell::Relu))
+        .autocast_lower()
         .doc("A recurrent network of `max(0, x)` over packed sequences.")
         .samples(&["T(4,3), I(2; 2..3), T(1,2,2), [T(2,3), T(2,2)], False, 1, 0.0, False, False"]),
     row("lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)", |a| single(a, Cell::Lstm))
