@@ -179,6 +179,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         raise IndexError(f"torch.gradient: Dimension out of range, got dim={dim} for shape {tuple(input.shape)}")
     if len({d % max(input.dim(), 1) for d in dims}) != len(dims):
         raise RuntimeError(f"dim {dims} appears multiple times in the list of dims")
+    spacing = 1 if spacing is None else spacing
     if not isinstance(spacing, (list, tuple)):
         spacing = [spacing] * len(dims)
     if len(spacing) != len(dims):

@@ -1,9 +1,10 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, optim, reduce, scan, sort};
+use crate::{alloc, exec, fft, index, linalg, nn, optim, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
+use flambeau_engine::backend::transforms::*;
 use flambeau_engine::backend::{Backend, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
@@ -171,6 +172,21 @@ impl Backend for Cpu {
     unsafe fn logsumexp(&self, call: &LogSumExp) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::softmax::logsumexp(call) }
+    }
+
+    unsafe fn fft(&self, call: &Fft) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { fft::fft(call) }
+    }
+
+    unsafe fn factorize(&self, call: &Factorize) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { linalg::factorize(call) }
+    }
+
+    unsafe fn solve_triangular(&self, call: &TriangularSolve) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { linalg::solve_triangular(call) }
     }
 }
 

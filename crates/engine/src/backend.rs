@@ -14,8 +14,10 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 pub mod layers;
+pub mod transforms;
 
 use layers::*;
+use transforms::*;
 
 /// One operand of a kernel: where its first element is and how far apart the others are, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -372,6 +374,30 @@ pub trait Backend: Send + Sync + 'static {
     /// See NOTE [kernel contract]: every place that indices in range name lies in the tensor.
     unsafe fn index(&self, call: &Indexing) -> Result<()> {
         Err(lacking(call.op, call.tensor.dtype, self.kind()))
+    }
+
+    /// Fourier transforms.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn fft(&self, call: &Fft) -> Result<()> {
+        Err(lacking("fft", call.dtype, self.kind()))
+    }
+
+    /// Factorises matrices.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn factorize(&self, call: &Factorize) -> Result<()> {
+        Err(lacking("linalg", call.dtype, self.kind()))
+    }
+
+    /// Solves triangular systems.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn solve_triangular(&self, call: &TriangularSolve) -> Result<()> {
+        Err(lacking("solve_triangular", call.dtype, self.kind()))
     }
 
     /// Finds the places of values in sorted rows.

@@ -157,10 +157,10 @@ fn quantile_rows(rows: &Tensor, q: &Tensor, between: Between, skip_nan: bool) ->
     let bad = rows.alias().isnan()?;
     let ranks = if skip_nan {
         let there = bad.logical_not()?.sum_dims(Some(&[-1]), true, None)?;
-        q.alias().mul(&there.sub(1)?)?.maximum(0)?
+        q.mul(&there.sub(1)?)?.maximum(0)?
     } else {
         let any = bad.any_dims(Some(&[-1]), true)?;
-        Tensor::where_(&any, n as i64 - 1, &q.alias().mul(n as i64 - 1)?)?
+        Tensor::where_(&any, n as i64 - 1, &q.mul(n as i64 - 1)?)?
     };
     let ranks = ranks.to_dtype(rows.dtype())?;
     let floor = |t: &Tensor| t.to_dtype(DType::I64);
@@ -344,12 +344,18 @@ pub(super) static OPS: &[Op] = &[
         .without_out()
         .doc("Correlation coefficients of variables, the rows, from observations, the columns.")
         .samples(&["T(3,5)", "T(5)"]),
+    function("quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, false))
+        .doc("The quantile `q`, a number, as the other form.")
+        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
     function("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, false))
         .doc("The quantiles `q` (a number or a vector) along `dim`, or of all elements; NaN where there is one. `interpolation` is linear, lower, higher, midpoint or nearest.")
-        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True", "T(5), 0.4, interpolation='midpoint'", "T(2,5), 0.3, 1, interpolation='nearest'"]),
+        .samples(&["T(2,5), T(2; 0..1)", "T(2,5), T(; 0..1), 1, True", "T(5), T(2; 0..1), interpolation='midpoint'", "T(2,5), T(2; 0..1), 1, interpolation='nearest'"]),
+    function("nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, true))
+        .doc("The quantile `q`, a number, as the other form.")
+        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
     function("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, true))
         .doc("`quantile` of the elements that are not NaN.")
-        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
+        .samples(&["T(2,5), T(2; 0..1)", "T(2,5), T(; 0..1), 1, True"]),
     function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", mode)
         .doc("The most frequent value along `dim`, of several the smallest, and a place of it.")
         .samples(&["T(2,5)", "T(3,4), 0, True"]),
