@@ -25,6 +25,8 @@ _LAZY_NAMES = {
     "set_rng_state": "random",
     "bartlett_window": "_windows", "blackman_window": "_windows", "hamming_window": "_windows", "hann_window": "_windows",
     "kaiser_window": "_windows",
+    "lobpcg": "_lowrank", "lu": "_lowrank", "pca_lowrank": "_lowrank", "svd_lowrank": "_lowrank",
+    "istft": "_spectra", "stft": "_spectra", "asarray": "_buffers", "frombuffer": "_buffers",
     "compile": "_compile", "set_printoptions": "_printing",
 }  # fmt: skip
 

@@ -27,7 +27,7 @@ class _Namespace:
         self.__name__ = name
 
     def __getattr__(self, name):
-        function = getattr(_C, name, None)
+        function = getattr(_C, name, None) or getattr(_C._nn, name, None)
         if name.startswith("__") or function is None:
             raise AttributeError(f"flambeau has no 'ops.{self.__name__}.{name}' yet")
         made = self.__dict__[name] = _Packet(name, function)

@@ -17,18 +17,26 @@
 //! | `vecmat.rs` | one row or one column |
 //! | `kernel.rs`, `vector.rs` | inner loops, and the vectors that they are written in |
 //! | `table.rs` | the inner loops compiled for each instruction set |
+//! | `indirect.rs` | operands that are packed, and results that are stored, by functions of the caller's |
+//! | `patch.rs` | packing of windows of tensors |
 //! | `integer.rs` | integers, with wrapping arithmetic |
 
 mod block;
 mod driver;
+mod indirect;
 mod integer;
 mod kernel;
+mod patch;
 mod scratch;
 mod table;
 mod vecmat;
 mod vector;
 
 use half::{bf16, f16};
+
+pub(crate) use indirect::{Indirect, IndirectProduct};
+pub(crate) use patch::{Line, MAX_LINES, Piece};
+pub(crate) use table::{Kernels, Table};
 
 /// A matrix to read: where it begins, and how many elements apart its rows and its columns are.
 ///

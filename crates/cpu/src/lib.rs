@@ -10,7 +10,6 @@ pub mod isa;
 pub(crate) mod linalg;
 pub mod math;
 pub(crate) mod nn;
-pub(crate) mod optim;
 pub mod pool;
 pub(crate) mod reduce;
 pub(crate) mod scan;

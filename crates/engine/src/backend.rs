@@ -10,13 +10,16 @@
 
 use flambeau_base::{DType, Device, DeviceKind, Error, Result, Scalar};
 use flambeau_ir::Program;
+use smallvec::SmallVec;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub mod layers;
+pub mod spatial;
 pub mod transforms;
 
 use layers::*;
+use spatial::{MaxPool, MaxPoolBackward, Resample};
 use transforms::*;
 
 /// One operand of a kernel: where its first element is and how far apart the others are, in elements.
@@ -28,6 +31,21 @@ pub struct Operand<'a> {
     pub dtype: DType,
     /// Steps of the call's dimensions, in elements.
     pub strides: &'a [isize],
+}
+
+/// A program over dense tensors of `n` elements each: one of a list that is run at once.
+#[derive(Clone, Debug)]
+pub struct Foreach {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its numbers.
+    pub numbers: SmallVec<[Scalar; 12]>,
+    /// How many elements.
+    pub n: usize,
+    /// The first elements of its outputs.
+    pub outputs: SmallVec<[*mut u8; 4]>,
+    /// The first elements of its inputs.
+    pub inputs: SmallVec<[*const u8; 6]>,
 }
 
 /// How the elements of a reduction are put together.
@@ -226,6 +244,15 @@ pub trait Backend: Send + Sync + 'static {
         inputs: &[Operand],
     ) -> Result<()>;
 
+    /// Runs programs over lists of dense tensors, all at once: each as [`Backend::pointwise`] does.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract]. An output lies where an input of the same call lies, or apart from all.
+    unsafe fn foreach(&self, calls: &[Foreach]) -> Result<()> {
+        let dtype = calls.first().and_then(|call| call.program.inputs.first().copied()).unwrap_or(DType::F32);
+        Err(lacking("foreach", dtype, self.kind()))
+    }
+
     /// Runs a reduction.
     ///
     /// # Safety
@@ -304,6 +331,23 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("cross_entropy_backward", call.dtype, self.kind()))
     }
 
+    /// Connectionist temporal classification.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn ctc(&self, call: &Ctc) -> Result<()> {
+        Err(lacking("ctc_loss", call.dtype, self.kind()))
+    }
+
+    /// Its derivative: from the gradient of the losses to that of the log-probabilities.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn ctc_backward(&self, call: &Ctc, grad: *const u8, out: *mut u8) -> Result<()> {
+        let _ = (grad, out);
+        Err(lacking("ctc_loss_backward", call.dtype, self.kind()))
+    }
+
     /// Attention.
     ///
     /// # Safety
@@ -320,6 +364,30 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("scaled_dot_product_attention_backward", call.forward.dtype, self.kind()))
     }
 
+    /// Sums of taps along spatial dimensions.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn resample(&self, call: &Resample) -> Result<()> {
+        Err(lacking(call.op, call.dtype, self.kind()))
+    }
+
+    /// The largest elements of windows.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn max_pool(&self, call: &MaxPool) -> Result<()> {
+        Err(lacking("max_pool", call.dtype, self.kind()))
+    }
+
+    /// The derivative of that. `RuntimeError` for a place that is not there.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn max_pool_backward(&self, call: &MaxPoolBackward) -> Result<()> {
+        Err(lacking("max_pool_backward", call.dtype, self.kind()))
+    }
+
     /// A convolution, or the gradient of its input or its weight.
     ///
     /// # Safety
@@ -328,20 +396,12 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("convolution", call.dtype, self.kind()))
     }
 
-    /// A step of Adam.
+    /// Windows of images as columns, or columns added up to images.
     ///
     /// # Safety
     /// See NOTE [kernel contract].
-    unsafe fn adam(&self, call: &AdamStep) -> Result<()> {
-        Err(lacking("adam", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
-    }
-
-    /// A step of gradient descent.
-    ///
-    /// # Safety
-    /// See NOTE [kernel contract].
-    unsafe fn sgd(&self, call: &SgdStep) -> Result<()> {
-        Err(lacking("sgd", call.tensors.first().map_or(DType::F32, |t| t.dtype), self.kind()))
+    unsafe fn columns(&self, call: &Columns) -> Result<()> {
+        Err(lacking(if call.back { "col2im" } else { "im2col" }, call.dtype, self.kind()))
     }
 
     /// A scan along a dimension.

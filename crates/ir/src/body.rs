@@ -1,6 +1,7 @@
 //! Writing programs: one method for each scalar operation.
 
 use crate::ScalarOp::{self, *};
+use crate::Special as Function;
 use crate::program::{Constant, Program, Step, Value};
 use flambeau_base::{DType, Result, Scalar};
 use smallvec::SmallVec;
@@ -97,7 +98,7 @@ impl Body {
             Id::Constant(i) => self.constants[i as usize].dtype(),
             Id::Step(i) => {
                 let (op, dtype, _) = self.steps[i as usize];
-                if op.gives_bool() { DType::Bool } else { dtype }
+                op.result(dtype)
             }
         }
     }
@@ -124,6 +125,21 @@ impl Body {
     /// `a` where `condition` (a bool) holds, else `b`.
     pub fn select(&mut self, condition: Val, a: Val, b: Val) -> Val {
         self.step(Select, self.dtype(a), [condition, a, b])
+    }
+
+    /// `a * b + c`, rounded once where it is of floats; exact in integers, and in two steps for complex numbers.
+    pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Val {
+        if self.dtype(a).is_float() {
+            return self.step(Fma, self.dtype(a), [a, b, c]);
+        }
+        let product = self.mul(a, b);
+        self.add(product, c)
+    }
+
+    /// A special function of one or two values.
+    pub fn special(&mut self, f: Function, args: &[Val]) -> Val {
+        let first = args[0];
+        self.step(Special(f), self.dtype(first), [first, *args.get(1).unwrap_or(&first), first])
     }
 
     /// Appends another program with these values as its inputs; gives its outputs.
@@ -172,7 +188,7 @@ unary! {
     neg => Neg,
     /// Magnitude.
     abs => Abs,
-    /// -1, 0 or 1.
+    /// -1, 0 or 1; 0 for NaN.
     sign => Sign,
     /// `1 / a`.
     reciprocal => Reciprocal,
@@ -250,6 +266,10 @@ unary! {
     gelu_tanh_grad => GeluTanhGrad,
     /// Complement.
     not => Not,
+    /// Real part of a complex number.
+    real_part => RealPart,
+    /// Imaginary part of a complex number.
+    imag_part => ImagPart,
     /// Whether it is NaN.
     is_nan => IsNan,
     /// Whether it is infinite.
@@ -293,6 +313,12 @@ binary! {
     atan2 => Atan2,
     /// Magnitude of `a`, sign of `b`.
     copysign => Copysign,
+    /// Complex number from its parts.
+    compose => Compose,
+    /// Greatest common divisor.
+    gcd => Gcd,
+    /// Least common multiple.
+    lcm => Lcm,
     /// And.
     and => And,
     /// Or.

@@ -10,7 +10,9 @@
 mod body;
 mod op;
 mod program;
+mod special;
 
 pub use body::{Body, Val};
 pub use op::ScalarOp;
 pub use program::{Constant, Program, Step, Value};
+pub use special::Special;

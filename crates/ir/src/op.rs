@@ -1,11 +1,13 @@
 //! The scalar operations of the kernel language.
 
+use crate::Special;
+use flambeau_base::DType;
+
 /// One scalar operation. Arguments and result have the step's dtype, unless stated otherwise.
 ///
 /// NaN, infinities and signed zeros follow IEEE 754; integers wrap. Where Python, NumPy and PyTorch
 /// agree on a meaning (`Rem`, `FloorDiv`, `Maximum`), it is theirs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
 pub enum ScalarOp {
     /// The argument, converted from its own dtype.
     Convert,
@@ -15,7 +17,9 @@ pub enum ScalarOp {
     Sub,
     /// `a * b`; on bool: and.
     Mul,
-    /// `a / b` of floats.
+    /// `a * b + c` of floats, rounded once.
+    Fma,
+    /// `a / b` of floats and complex numbers.
     Div,
     /// Quotient rounded towards minus infinity.
     FloorDiv,
@@ -45,7 +49,7 @@ pub enum ScalarOp {
     Neg,
     /// Magnitude.
     Abs,
-    /// -1, 0 or 1; NaN stays.
+    /// -1, 0 or 1; 0 for NaN.
     Sign,
     /// `1 / a`.
     Reciprocal,
@@ -153,6 +157,18 @@ pub enum ScalarOp {
     IsFinite,
     /// Whether the sign bit is set, a bool.
     Signbit,
+    /// Greatest common divisor.
+    Gcd,
+    /// Least common multiple.
+    Lcm,
+    /// The real part of a complex number: a number of the part's dtype.
+    RealPart,
+    /// The imaginary part of a complex number: a number of the part's dtype.
+    ImagPart,
+    /// The complex number of real part `a` and imaginary part `b`, which have the step's dtype.
+    Compose,
+    /// A special function.
+    Special(Special),
     /// `b` where the first argument (a bool) holds, else `c`.
     Select,
 }
@@ -162,9 +178,10 @@ impl ScalarOp {
     pub const fn arity(self) -> usize {
         use ScalarOp::*;
         match self {
-            Select => 3,
+            Select | Fma => 3,
+            Special(f) => f.arity(),
             Add | Sub | Mul | Div | FloorDiv | TruncDiv | Rem | Fmod | Pow | Maximum | Minimum | Fmax | Fmin | Hypot | Atan2 | Copysign
-            | And | Or | Xor | Shl | Shr | Eq | Ne | Lt | Le | Gt | Ge => 2,
+            | And | Or | Xor | Shl | Shr | Eq | Ne | Lt | Le | Gt | Ge | Gcd | Lcm | Compose => 2,
             _ => 1,
         }
     }
@@ -175,12 +192,32 @@ impl ScalarOp {
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge | IsNan | IsInf | IsFinite | Signbit)
     }
 
-    /// Whether it is defined on floats only.
+    /// The dtype of the result of a step in a dtype.
+    pub fn result(self, dtype: DType) -> DType {
+        match self {
+            ScalarOp::RealPart | ScalarOp::ImagPart => dtype.to_real(),
+            ScalarOp::Compose => dtype.to_complex(),
+            op if op.gives_bool() => DType::Bool,
+            _ => dtype,
+        }
+    }
+
+    /// Whether it is defined on real floats only.
+    pub const fn real_only(self) -> bool {
+        matches!(self, ScalarOp::Fma | ScalarOp::Compose | ScalarOp::Special(_))
+    }
+
+    /// Whether it is defined on floats and complex numbers only.
     pub const fn float_only(self) -> bool {
         use ScalarOp::*;
         matches!(
             self,
-            Div | Hypot
+            Fma | Compose
+                | RealPart
+                | ImagPart
+                | Special(_)
+                | Div
+                | Hypot
                 | Atan2
                 | Copysign
                 | Reciprocal
@@ -222,6 +259,6 @@ impl ScalarOp {
     /// Whether it is defined on integers and bool only.
     pub const fn integer_only(self) -> bool {
         use ScalarOp::*;
-        matches!(self, And | Or | Xor | Not | Shl | Shr)
+        matches!(self, And | Or | Xor | Not | Shl | Shr | Gcd | Lcm)
     }
 }

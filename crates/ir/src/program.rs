@@ -83,7 +83,7 @@ impl Program {
             Some(c) => c.dtype(),
             None => {
                 let step = &self.steps[v - self.inputs.len() - self.constants.len()];
-                if step.op.gives_bool() { DType::Bool } else { step.dtype }
+                step.op.result(step.dtype)
             }
         }
     }
@@ -121,7 +121,7 @@ impl Program {
                     return wrong(&format!("argument {k} is {}", self.dtype(arg)));
                 }
             }
-            if step.op.float_only() && !step.dtype.is_float() {
+            if step.op.float_only() && !(step.dtype.is_float() || step.dtype.is_complex() && !step.op.real_only()) {
                 return wrong("it is defined on floating point numbers");
             }
             if step.op.integer_only() && !step.dtype.is_integral() {

@@ -95,6 +95,13 @@ struct Exported {
 
 fn describe(context: &mut Exported, t: &Tensor) -> Ret<DlTensor> {
     let (_, code, bits) = TYPES.into_iter().find(|(d, ..)| *d == t.dtype()).ok_or_else(|| buffer_error("DLPack has no such type"))?;
+    if t.is_conj() || t.is_neg() {
+        return Err(buffer_error(if t.is_conj() {
+            "Can't export tensors with the conjugate bit set"
+        } else {
+            "Can't export tensors with the negative bit set"
+        }));
+    }
     let data = if t.storage().is_read_only() { t.data_ptr()? } else { t.data_ptr_mut()? };
     Ok(DlTensor {
         data: data.cast(),

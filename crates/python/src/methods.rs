@@ -303,8 +303,6 @@ static METHODS: &[(&CStr, Method, &CStr)] = &[
     (c"is_inference", |c| bool_ptr(c.tensor.is_inference()), c"Whether it was made in inference mode."),
     (c"is_pinned", |_| bool_ptr(false), c"Whether its memory is pinned."),
     (c"is_shared", |_| bool_ptr(false), c"Whether its memory is shared between processes."),
-    (c"is_conj", |_| bool_ptr(false), c"Whether it is a conjugated view: flambeau conjugates at once."),
-    (c"is_neg", |_| bool_ptr(false), c"Whether it is a negated view: flambeau negates at once."),
     (
         c"get_device",
         |c| {

@@ -163,6 +163,14 @@ pub fn numpy(py: Python<'_>, t: &Tensor, object: &Bound<'_, PyAny>, force: bool)
         return Err(runtime_error("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."));
     }
     let _ = object;
+    let resolved = t.alias().resolved()?;
+    if t.is_conj() && !force {
+        return Err(runtime_error("Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."));
+    }
+    if t.is_neg() && !force {
+        return Err(runtime_error("Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead."));
+    }
+    let t = &resolved;
     if t.device().is_meta() || t.device().kind != flambeau_base::DeviceKind::Cpu {
         return Err(type_error(format!(
             "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",

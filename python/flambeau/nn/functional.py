@@ -17,6 +17,32 @@ from ._losses import (  # noqa: F401
     nll_loss,
     smooth_l1_loss,
 )
+from ._pooling import (  # noqa: F401
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 
 _nn = _C._nn
 
@@ -26,6 +52,7 @@ _NATIVE = (
     "cosine_similarity", "layer_norm", "relu_", "leaky_relu_", "elu_", "hardtanh_",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
     "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
 )  # fmt: skip
 
 for _name in _NATIVE:
@@ -339,3 +366,21 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     _several([input.size(0) * input.size(1) // num_groups, num_groups, *input.shape[2:]])
     return _C.group_norm(input, num_groups, weight, bias, eps, False)
+
+
+# ---- windows of images
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of images ``[batch, channels, height, width]`` as columns ``[batch, channels * kernel, windows]``."""
+    return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns ``[batch, channels * kernel, windows]`` added up to images: what ``unfold`` took apart, windows that overlap as sums."""
+    return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def _pair(value):
+    """A number for both dimensions."""
+    return value if isinstance(value, (tuple, list)) else (value, value)

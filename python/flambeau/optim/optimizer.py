@@ -85,17 +85,30 @@ def run_closure(closure):
         return closure()
 
 
-def check_common(lr, foreach, fused, differentiable):
+def check_common(lr, foreach=None, fused=None, differentiable=False):
     """What all optimizers ask of their settings."""
-    if isinstance(lr, Tensor):
-        if lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-    if lr < 0.0:
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not lr >= 0.0:
         raise ValueError(f"Invalid learning rate: {lr}")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
+
+
+def check_not_negative(**settings):
+    """``ValueError`` for the first of these settings that is less than zero, or NaN."""
+    for name, value in settings.items():
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def check_betas(betas):
+    """What decays of running means have to be."""
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 
 
 class Optimizer:

@@ -6,6 +6,7 @@
 //! lie in memory as registers hold them are read and written in place.
 
 pub mod blocks;
+mod foreach;
 pub mod gather;
 pub mod iterate;
 pub mod kernels;
@@ -17,6 +18,7 @@ pub mod step;
 use flambeau_base::{Error, Result, Scalar};
 use flambeau_engine::backend::Operand;
 use flambeau_ir::Program;
+pub use foreach::foreach;
 use plan::Plan;
 use run::Call;
 use std::sync::{Arc, OnceLock};

@@ -125,7 +125,7 @@ impl Plan {
 fn is_exact(op: ScalarOp, float: bool) -> bool {
     use ScalarOp::*;
     match op {
-        Maximum | Minimum | Fmax | Fmin | Select | Sign => true,
+        Maximum | Minimum | Fmax | Fmin | Select | Sign | RealPart | ImagPart | Compose => true,
         Neg | Abs | Floor | Ceil | Trunc | Round | Copysign => float,
         And | Or | Xor | Rem | Fmod => !float,
         _ => false,
@@ -135,7 +135,8 @@ fn is_exact(op: ScalarOp, float: bool) -> bool {
 /// Whether a step is some ten times the work of a sum.
 fn is_long(op: ScalarOp) -> bool {
     use ScalarOp::*;
-    op.float_only() && !matches!(op, Div | Copysign | Reciprocal | Sqrt | Rsqrt) || matches!(op, Pow | FloorDiv | TruncDiv | Rem | Fmod)
+    op.float_only() && !matches!(op, Div | Fma | Copysign | Reciprocal | Sqrt | Rsqrt | RealPart | ImagPart | Compose)
+        || matches!(op, Pow | FloorDiv | TruncDiv | Rem | Fmod)
 }
 
 impl Builder<'_> {
@@ -194,7 +195,7 @@ impl Builder<'_> {
                 last.check = true;
             }
         }
-        let out = self.compute(f, if op.gives_bool() { Class::Bool } else { class }, &args);
+        let out = self.compute(f, Class::of(op.result(dtype)), &args);
         // Constants of narrow floats are not rounded, so what they are part of is.
         let exact = op.gives_bool()
             || is_exact(op, dtype.is_float()) && !step.args[..arity].iter().any(|&a| dtype.is_float() && self.is_constant(a));

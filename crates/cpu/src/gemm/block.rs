@@ -82,7 +82,7 @@ struct Steps {
     is_last: bool,
 }
 
-impl<S: Kernels> Plan<S> {
+impl<S: Kernels> Plan<'_, S> {
     /// Whether the product is so small that deciding how to compute it would take longer than to do so.
     pub(super) fn is_small(&self) -> bool {
         let fits = self.k.saturating_mul(self.table.columns() * size_of::<S::Sum>()) <= SMALL_PANEL_BYTES;
@@ -160,7 +160,7 @@ impl<S: Kernels> Plan<S> {
         let table = self.table;
         let k_block = k_block(self.k, table.k_block);
         let in_place = self.left_in_place(columns.len());
-        let buffered = !S::SUMS_ITSELF || self.c.column != 1;
+        let buffered = !S::SUMS_ITSELF || self.c.column != 1 || self.indirect.is_some();
         // Numbers in a packed step of a tile, whole vectors.
         let step = table.rows().next_multiple_of(table.lanes);
         let tile_bytes = step * k_block.max(1) * size_of::<S::Sum>();
@@ -234,8 +234,13 @@ impl<S: Kernels> Plan<S> {
             let tile = block.tiles.rows(index);
             // SAFETY: the tile's rows and steps are in the operand, and its place is in the packed block.
             unsafe {
-                let from = self.a.ptr.offset(first + tile.start as isize * self.a.row);
                 let to = packed.add(index * block.step * steps.len());
+                if let Some(operands) = self.indirect {
+                    let rows = block.rows.start + tile.start..block.rows.start + tile.end;
+                    operands.pack_left(self.table, rows, steps.clone(), to, block.step);
+                    continue;
+                }
+                let from = self.a.ptr.offset(first + tile.start as isize * self.a.row);
                 (self.table.pack)(from, self.a.row, self.a.column, tile.len(), steps.len(), to, block.step);
             }
         }
@@ -309,6 +314,11 @@ impl<S: Kernels> Plan<S> {
     /// As for [`Plan::run_block`].
     unsafe fn right_panel(&self, block: &Block<S::Sum>, steps: &Steps, columns: &Range<usize>) -> (*const S::Sum, isize) {
         let table = self.table;
+        if let Some(operands) = self.indirect {
+            // SAFETY: as below.
+            unsafe { operands.pack_right(table, columns.clone(), steps.range.clone(), block.panel, table.columns()) };
+            return (block.panel, table.columns() as isize);
+        }
         let from = self.right_at(steps, columns.start);
         let whole = columns.len().is_multiple_of(table.lanes);
         if S::SUMS_ITSELF && self.b.column == 1 && whole && block.tiles.count <= UNPACKED_TILES {
@@ -330,6 +340,7 @@ impl<S: Kernels> Plan<S> {
         let from = self.right_at(steps, columns.end).cast::<u8>();
         let bytes = |count: isize| count * size_of::<S>() as isize;
         match (self.b.row, self.b.column) {
+            _ if self.indirect.is_some() => Lines { from, line: 0, count: 0, bytes: 0 },
             (row, 1) => Lines { from, line: bytes(row), count: steps.range.len(), bytes: bytes(width as isize) },
             (1, column) => Lines { from, line: bytes(column), count: width, bytes: bytes(steps.range.len() as isize) },
             _ => Lines { from, line: 0, count: 0, bytes: 0 },
@@ -377,6 +388,10 @@ impl<S: Kernels> Plan<S> {
             // SAFETY: the row is in the block.
             unsafe {
                 let from = buffer.offset(index as isize * buffer_row);
+                if let Some(operands) = self.indirect {
+                    operands.store(row, block.columns.clone(), from);
+                    continue;
+                }
                 self.store_row(from, self.c.ptr.offset(at), block.columns.len());
             }
         }

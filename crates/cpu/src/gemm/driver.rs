@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::indirect::Indirect;
 use super::table::{Kernels, Table};
 use super::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, Shared, batch_item, batch_len, vecmat};
 use crate::pool;
@@ -15,7 +16,7 @@ pub(super) fn k_block(k: usize, most: usize) -> usize {
 }
 
 /// A product with columns of the result adjacent wherever that can be, and how it is to be read.
-pub(super) struct Plan<S: Kernels> {
+pub(super) struct Plan<'a, S: Kernels> {
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) k: usize,
@@ -26,15 +27,17 @@ pub(super) struct Plan<S: Kernels> {
     pub(super) accumulate: bool,
     pub(super) bias: Bias<S>,
     pub(super) table: &'static Table<S, S::Sum>,
+    /// What stands in for `a`, `b` and `c` where they are no matrices.
+    pub(super) indirect: Option<&'a dyn Indirect<S>>,
 }
 
-impl<S: Kernels> Clone for Plan<S> {
+impl<S: Kernels> Clone for Plan<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S: Kernels> Copy for Plan<S> {}
+impl<S: Kernels> Copy for Plan<'_, S> {}
 
 /// # Safety
 ///
@@ -143,7 +146,12 @@ fn fold<T: GemmElement>(product: &mut Gemm<T>, axis: &BatchAxis) -> bool {
 /// # Safety
 ///
 /// As for [`super::gemm_batched`].
-unsafe fn run_parallel<S: Kernels + GemmElement<Alpha = S::Sum>>(first: &Plan<S>, product: &Gemm<S>, batch: &[BatchAxis], count: usize) {
+unsafe fn run_parallel<S: Kernels + GemmElement<Alpha = S::Sum>>(
+    first: &Plan<'_, S>,
+    product: &Gemm<S>,
+    batch: &[BatchAxis],
+    count: usize,
+) {
     let operations = first.operations();
     let (down, across) = first.grid(count, pool::num_threads());
     let tasks = count * down * across;
@@ -169,14 +177,14 @@ pub(super) fn part_of(len: usize, unit: usize, parts: usize, index: usize) -> Ra
     bound(index)..bound(index + 1)
 }
 
-impl<S: Kernels> Plan<S> {
-    fn new(product: &Gemm<S>, table: &'static Table<S, S::Sum>) -> Plan<S>
+impl<'a, S: Kernels> Plan<'a, S> {
+    fn new(product: &Gemm<S>, table: &'static Table<S, S::Sum>) -> Plan<'a, S>
     where
         S: GemmElement<Alpha = S::Sum>,
     {
         let Gemm { m, n, k, a, b, c, alpha, accumulate, bias } = *product;
         let alpha = (alpha != S::ONE).then_some(alpha);
-        let mut plan = Plan { m, n, k, a, b, c, alpha, accumulate, bias, table };
+        let mut plan = Plan { m, n, k, a, b, c, alpha, accumulate, bias, table, indirect: None };
         if n == 1 || (m != 1 && c.column != 1 && c.row == 1) {
             plan.transpose();
         }
@@ -198,7 +206,7 @@ impl<S: Kernels> Plan<S> {
 
     /// The same plan for another product of the batch.
     #[inline]
-    fn at(&self, product: &Gemm<S>, batch: &[BatchAxis], index: usize) -> Plan<S>
+    fn at(&self, product: &Gemm<S>, batch: &[BatchAxis], index: usize) -> Plan<'a, S>
     where
         S: GemmElement<Alpha = S::Sum>,
     {
@@ -206,7 +214,7 @@ impl<S: Kernels> Plan<S> {
     }
 
     /// Additions and multiplications.
-    fn operations(&self) -> f64 {
+    pub(super) fn operations(&self) -> f64 {
         2.0 * self.m as f64 * self.n as f64 * self.k.max(1) as f64
     }
 
@@ -217,6 +225,9 @@ impl<S: Kernels> Plan<S> {
 
     /// Whether tiles read the left operand where it lies.
     pub(super) fn left_in_place(&self, columns: usize) -> bool {
+        if self.indirect.is_some() {
+            return false;
+        }
         if !S::SUMS_ITSELF || columns <= 2 * self.table.columns() {
             return S::SUMS_ITSELF;
         }
@@ -230,7 +241,7 @@ impl<S: Kernels> Plan<S> {
     }
 
     /// Into how many parts the rows and the columns are cut: the grid with the least estimated time.
-    fn grid(&self, count: usize, threads: usize) -> (usize, usize) {
+    pub(super) fn grid(&self, count: usize, threads: usize) -> (usize, usize) {
         if count >= 2 * threads {
             return (1, 1);
         }

@@ -3,27 +3,34 @@
 use half::{bf16, f16};
 
 use super::kernel::{self, Finish, Left};
+use super::patch::{self, Line, Piece};
 use super::vecmat;
 use super::vector::{Packed, Vector};
 use crate::isa::{self, Isa};
 
 /// The most rows and vectors of columns that a tile has under any instruction set.
-pub(super) const MAX_ROWS: usize = 14;
-pub(super) const MAX_VECTORS: usize = 2;
+pub(crate) const MAX_ROWS: usize = 14;
+pub(crate) const MAX_VECTORS: usize = 2;
 /// The longest block of k under any instruction set.
-pub(super) const MAX_K_BLOCK: usize = 512;
+pub(crate) const MAX_K_BLOCK: usize = 512;
 
 /// Computes one tile; see [`kernel::tile`].
 pub(super) type TileFn<E> = unsafe fn(usize, Left<E>, *const E, isize, *mut E, isize, usize, &Finish<E>);
 
 /// The inner loops for elements `S` that are summed up as `E`, under one instruction set.
-pub(super) struct Table<S, E: 'static> {
+pub(crate) struct Table<S, E: 'static> {
     /// Numbers to a vector.
-    pub(super) lanes: usize,
+    pub(crate) lanes: usize,
     /// By vectors of columns, less one, then rows, less one.
     pub(super) tiles: &'static [&'static [TileFn<E>]; MAX_VECTORS],
     /// See [`kernel::pack`].
-    pub(super) pack: unsafe fn(*const S, isize, isize, usize, usize, *mut E, usize),
+    pub(crate) pack: unsafe fn(*const S, isize, isize, usize, usize, *mut E, usize),
+    /// See [`patch::merge_rows`].
+    pub(crate) merge_rows: unsafe fn(&[Piece<E>], isize, isize, usize, usize, *mut E, usize),
+    /// See [`patch::merge_square`].
+    pub(crate) merge_square: unsafe fn(&[Line], &[Piece<E>], isize, usize, *mut E, usize),
+    /// See [`patch::pack_pointers`].
+    pub(crate) pack_pointers: unsafe fn(&[*const E], usize, *mut E, usize),
     /// See [`kernel::store_row`].
     pub(super) store_row: unsafe fn(*const E, *mut S, usize, bool),
     /// See [`vecmat::dot_lines`].
@@ -39,18 +46,18 @@ pub(super) struct Table<S, E: 'static> {
 
 impl<S, E> Table<S, E> {
     /// Rows of a full tile.
-    pub(super) fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.tiles[0].len()
     }
 
     /// Columns of a full tile.
-    pub(super) fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         MAX_VECTORS * self.lanes
     }
 }
 
 /// Types for which there are inner loops.
-pub(super) trait Kernels: Copy + 'static {
+pub(crate) trait Kernels: Copy + 'static {
     /// In what the sums are kept.
     type Sum: Copy + Default + PartialEq + 'static;
     /// Whether that is the type itself.
@@ -103,6 +110,36 @@ macro_rules! instruction_set {
             }
 
             $(#[$feature])?
+            unsafe fn merge_rows<V: Vector>(
+                pieces: &[Piece<V::Element>],
+                lane_step: isize,
+                step: isize,
+                count: usize,
+                width: usize,
+                to: *mut V::Element,
+                to_row: usize,
+            ) {
+                unsafe { patch::merge_rows::<V>(pieces, lane_step, step, count, width, to, to_row) }
+            }
+
+            $(#[$feature])?
+            unsafe fn merge_square<V: Vector>(
+                lines: &[Line],
+                pieces: &[Piece<V::Element>],
+                lane_step: isize,
+                steps: usize,
+                to: *mut V::Element,
+                to_row: usize,
+            ) {
+                unsafe { patch::merge_square::<V>(lines, pieces, lane_step, steps, to, to_row) }
+            }
+
+            $(#[$feature])?
+            unsafe fn pack_pointers<V: Vector>(lines: &[*const V::Element], k: usize, to: *mut V::Element, to_row: usize) {
+                unsafe { patch::pack_pointers::<V>(lines, k, to, to_row) }
+            }
+
+            $(#[$feature])?
             unsafe fn store_row<V: Vector, S: Packed<V>>(from: *const V::Element, c: *mut S, count: usize, accumulate: bool) {
                 unsafe { kernel::store_row::<V, S>(from, c, count, accumulate) }
             }
@@ -143,6 +180,9 @@ macro_rules! instruction_set {
                     lanes: V::LANES,
                     tiles,
                     pack: pack::<V, S>,
+                    merge_rows: merge_rows::<V>,
+                    merge_square: merge_square::<V>,
+                    pack_pointers: pack_pointers::<V>,
                     store_row: store_row::<V, S>,
                     dot_lines: dot_lines::<V, S>,
                     sum_steps: sum_steps::<V, S>,

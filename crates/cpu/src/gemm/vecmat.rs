@@ -186,7 +186,7 @@ const GRAIN: usize = 64 << 10;
 /// # Safety
 ///
 /// As for [`super::gemm`]; [`Plan::is_vector`].
-pub(super) unsafe fn run<S: Kernels>(plan: &Plan<S>) {
+pub(super) unsafe fn run<S: Kernels>(plan: &Plan<'_, S>) {
     // SAFETY: the vector is in the operand; the scratch memory has its size.
     unsafe {
         if S::SUMS_ITSELF && plan.a.column == 1 {
@@ -203,7 +203,7 @@ pub(super) unsafe fn run<S: Kernels>(plan: &Plan<S>) {
 /// # Safety
 ///
 /// As for [`run`]; `x` is the left operand, widened.
-unsafe fn run_columns<S: Kernels>(plan: &Plan<S>, x: *const S::Sum) {
+unsafe fn run_columns<S: Kernels>(plan: &Plan<'_, S>, x: *const S::Sum) {
     let grain = GRAIN.div_ceil(plan.k.max(1)).next_multiple_of(64);
     let shared = Shared((*plan, x));
     pool::parallel_for(plan.n, grain, &|range: Range<usize>| {

@@ -18,6 +18,8 @@ pub(super) use portable::{Portable32, Portable64};
 /// many numbers as are loaded or stored, `LANES` or `count`; `count <= LANES`.
 pub(super) trait Vector: Copy {
     type Element: Copy + Default;
+    /// A choice of lanes.
+    type Mask: Copy;
     const LANES: usize;
 
     unsafe fn splat(value: Self::Element) -> Self;
@@ -32,6 +34,12 @@ pub(super) trait Vector: Copy {
     unsafe fn mul(self, other: Self) -> Self;
     /// The sum of all lanes, in an order that is always the same.
     unsafe fn sum(self) -> Self::Element;
+    /// The lanes from `first` up to `last`.
+    unsafe fn mask(first: usize, last: usize) -> Self::Mask;
+    /// The vector with the lanes of a mask replaced: lane `i` by the number at `from + i`. Others are not looked at.
+    unsafe fn merge(self, from: *const Self::Element, mask: Self::Mask) -> Self;
+    /// [`Vector::merge`] of numbers that are `step` apart.
+    unsafe fn merge_strided(self, from: *const Self::Element, step: isize, mask: Self::Mask) -> Self;
     /// Makes rows of a `LANES` by `LANES` block its columns; further rows are left alone.
     unsafe fn transpose(rows: &mut [Self; 16]);
 }

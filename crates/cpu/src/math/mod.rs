@@ -22,8 +22,10 @@
 //! assert_eq!(math::f64::gelu(-10.0), -7.619853024160526e-23);
 //! ```
 
+pub mod complex;
 pub mod f32;
 pub mod f64;
+pub mod special;
 
 /// The polynomial with the given coefficients, lowest first, by Horner's rule; each step is the caller's `fma`.
 macro_rules! poly {

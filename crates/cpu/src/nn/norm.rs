@@ -95,7 +95,7 @@ unsafe fn scaled_statistics<R: Real>(n: usize, x: *const R, centred: bool, eps: 
 
 /// Mean and variance (about the mean; about zero where not `centred`) of `x * factor`.
 #[inline(always)]
-pub(super) unsafe fn moments<R: Real>(n: usize, x: *const R, centred: bool, factor: R::Sum) -> (R::Sum, R::Sum) {
+unsafe fn moments<R: Real>(n: usize, x: *const R, centred: bool, factor: R::Sum) -> (R::Sum, R::Sum) {
     let count = R::Sum::of(n as f64);
     let mut mean = R::Sum::ZERO;
     // SAFETY: the row lies inside the operands.

@@ -5,7 +5,6 @@
 //! `f64`: memory is read once for the statistics and once for the result. All sums run in an order of their own for
 //! each channel or group, which one thread works on.
 
-use super::norm::moments;
 use super::real::*;
 use crate::pool::parallel_for;
 use flambeau_base::Result;
@@ -43,23 +42,34 @@ impl Moments {
         self.squares / self.count.max(1.0)
     }
 
+    /// Of `runs` runs of `n` elements, `step` apart.
     #[inline(always)]
-    unsafe fn of<R: Real>(n: usize, x: *const R) -> Moments {
+    unsafe fn of<R: Real>(x: *const R, runs: usize, step: usize, n: usize) -> Moments {
+        let count = R::Sum::of((runs * n) as f64);
+        let (mut sum, mut squares) = (Chains::new(), Chains::new());
         // SAFETY: the caller's.
-        let (mean, variance) = unsafe { moments::<R>(n, x, true, R::Sum::ONE) };
-        if mean.is_finite() && !variance.is_finite() {
-            // SAFETY: the caller's.
-            return unsafe { Moments::wide(n, x) };
+        unsafe {
+            for run in 0..runs {
+                add_row::<R>(&mut sum, x.add(run * step), n);
+            }
+            let mean = sum.total() / count;
+            for run in 0..runs {
+                add_squares::<R>(&mut squares, x.add(run * step), n, mean);
+            }
+            let squares = squares.total();
+            if mean.is_finite() && !squares.is_finite() {
+                return Moments::wide(x, runs, step, n);
+            }
+            Moments { count: count.to_f64(), mean: mean.to_f64(), squares: squares.to_f64() }
         }
-        Moments { count: n as f64, mean: mean.to_f64(), squares: variance.to_f64() * n as f64 }
     }
 
     /// Of elements whose squares leave the range of their sum's type.
     #[cold]
     #[inline(never)]
-    unsafe fn wide<R: Real>(n: usize, x: *const R) -> Moments {
+    unsafe fn wide<R: Real>(x: *const R, runs: usize, step: usize, n: usize) -> Moments {
         // SAFETY: the caller's.
-        let all = (0..n).map(|i| unsafe { *x.add(i) }.widen().to_f64());
+        let all = (0..runs * n).map(|i| unsafe { *x.add(i / n * step + i % n) }.widen().to_f64());
         all.fold(Moments::NONE, |sum, x| sum.merge(Moments { count: 1.0, mean: x, squares: 0.0 }))
     }
 }
@@ -85,14 +95,13 @@ impl Place {
         Place { runs: 1, step: 0, start: j * each * behind, channel: j % groups * each, channels: each }
     }
 
-    /// Calls `f` with the channel and the first element of each block of `behind` elements.
+    /// The channel and the first element of each block of `behind` elements.
     #[inline(always)]
-    fn blocks(self, behind: usize, mut f: impl FnMut(usize, usize)) {
-        for run in 0..self.runs {
-            for c in 0..self.channels {
-                f(self.channel + c, self.start + run * self.step + c * behind);
-            }
-        }
+    fn blocks(self, behind: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.runs * self.channels).map(move |i| {
+            let (run, c) = (i / self.channels, i % self.channels);
+            (self.channel + c, self.start + run * self.step + c * behind)
+        })
     }
 }
 
@@ -141,11 +150,11 @@ impl<R: Real> Kernel for Forward<'_, R> {
             // SAFETY: blocks lie inside the operands; there is a weight and a bias for each channel.
             unsafe {
                 let (mean, rstd) = statistics::<R>(call, place, j);
-                place.blocks(behind, |c, at| {
+                for (c, at) in place.blocks(behind) {
                     let scale = if weight.is_null() { rstd } else { rstd * *weight.add(c) };
                     let shift = if bias.is_null() { R::Sum::ZERO } else { *bias.add(c) };
                     normalise::<R>(behind, x.add(at), out.add(at), mean, scale, shift);
-                });
+                }
             }
         }
     }
@@ -162,13 +171,18 @@ unsafe fn statistics<R: Real>(call: &ChannelNorm, place: Place, j: usize) -> (R:
         let x = call.input.cast::<R>();
         let len = place.channels * call.sizes[2];
         let mut all = Moments::NONE;
-        for run in 0..place.runs {
+        // Several short runs at once, or a part of a long one.
+        let (runs, n) = if len < CHUNK { (CHUNK / len, len) } else { (1, CHUNK) };
+        let mut run = 0;
+        while run < place.runs {
+            let runs = runs.min(place.runs - run);
             let mut at = 0;
             while at < len {
-                let n = CHUNK.min(len - at);
-                all = all.merge(Moments::of::<R>(n, x.add(place.start + run * place.step + at)));
+                let n = n.min(len - at);
+                all = all.merge(Moments::of::<R>(x.add(place.start + run * place.step + at), runs, place.step, n));
                 at += n;
             }
+            run += runs;
         }
         let r = 1.0 / (all.variance() + call.eps).sqrt();
         *mean.add(j) = R::Sum::of(all.mean);
@@ -180,21 +194,86 @@ unsafe fn statistics<R: Real>(call: &ChannelNorm, place: Place, j: usize) -> (R:
     }
 }
 
+/// The last `n % LANES` elements of a row of `n`, which are not none; `rest` in the other lanes. A row that is long enough is
+/// read back from its end, so that no loop over single elements is needed.
+#[inline(always)]
+unsafe fn tail<R: Real>(x: *const R, n: usize, rest: R::Sum) -> [R::Sum; LANES] {
+    let len = n % LANES;
+    // SAFETY: the row is `n` long.
+    unsafe {
+        if n < LANES {
+            return load_some(x, len, rest);
+        }
+        let mut block = load(x.add(n - LANES));
+        for (i, b) in block.iter_mut().enumerate() {
+            *b = if i < LANES - len { rest } else { *b };
+        }
+        block
+    }
+}
+
+/// Adds the elements of a row.
+#[inline(always)]
+unsafe fn add_row<R: Real>(sum: &mut Chains<R::Sum>, x: *const R, n: usize) {
+    // SAFETY: the row is `n` long.
+    unsafe {
+        for at in (0..n / LANES * LANES).step_by(LANES) {
+            sum.add(&load(x.add(at)));
+        }
+        if n % LANES > 0 {
+            sum.add(&tail(x, n, R::Sum::ZERO));
+        }
+    }
+}
+
+/// Adds the squares of the elements of a row, less the mean.
+#[inline(always)]
+unsafe fn add_squares<R: Real>(sum: &mut Chains<R::Sum>, x: *const R, n: usize, mean: R::Sum) {
+    // SAFETY: the row is `n` long.
+    unsafe {
+        for at in (0..n / LANES * LANES).step_by(LANES) {
+            let mut x = load(x.add(at));
+            for x in &mut x {
+                *x = *x - mean;
+            }
+            sum.add_product(&x, &x);
+        }
+        if n % LANES > 0 {
+            let mut x = tail(x, n, mean);
+            for x in &mut x {
+                *x = *x - mean;
+            }
+            sum.add_product(&x, &x);
+        }
+    }
+}
+
 /// `(x - mean) * scale + shift`.
 #[inline(always)]
 unsafe fn normalise<R: Real>(n: usize, x: *const R, out: *mut R, mean: R::Sum, scale: R::Sum, shift: R::Sum) {
-    let mut at = 0;
-    while at < n {
-        let len = LANES.min(n - at);
-        // SAFETY: both are `n` long.
-        unsafe {
-            let mut block = load_some(x.add(at), len, R::Sum::ZERO);
-            for b in &mut block {
-                *b = (*b - mean).fma(scale, shift);
-            }
-            store_some(out.add(at), len, &block);
+    // SAFETY: both are `n` long.
+    unsafe {
+        let mut at = 0;
+        while at + LANES <= n {
+            normalise_block(LANES, x.add(at), out.add(at), mean, scale, shift);
+            at += LANES;
         }
-        at += LANES;
+        if at < n {
+            let first = n.saturating_sub(LANES);
+            normalise_block(n - first, x.add(first), out.add(first), mean, scale, shift);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn normalise_block<R: Real>(len: usize, x: *const R, out: *mut R, mean: R::Sum, scale: R::Sum, shift: R::Sum) {
+    // SAFETY: both are `len` long.
+    unsafe {
+        let mut block = load_some(x, len, R::Sum::ZERO);
+        for b in &mut block {
+            *b = (*b - mean).fma(scale, shift);
+        }
+        store_some(out, len, &block);
     }
 }
 
@@ -257,19 +336,23 @@ impl<R: Real> Kernel for Backward<'_, R> {
                 let (mean, rstd) = (*call.mean.cast::<R::Sum>().add(j), *call.rstd.cast::<R::Sum>().add(j));
                 let of = |c: usize| if weight.is_null() { R::Sum::ONE } else { *weight.add(c) };
                 let (mut along, mut level) = (0.0, 0.0);
-                let mut own = [0.0; 2];
-                place.blocks(behind, |c, at| {
-                    let [product, sum] = sums::<R>(behind, g.add(at), x.add(at), mean);
-                    let product = product * rstd;
-                    own = [own[0] + product.to_f64(), own[1] + sum.to_f64()];
-                    along += (product * of(c)).to_f64();
-                    level += (sum * of(c)).to_f64();
+                let mut chains = [Chains::new(), Chains::new()];
+                for (c, at) in place.blocks(behind) {
+                    add_products::<R>(&mut chains, behind, g.add(at), x.add(at), mean);
                     if call.groups > 0 {
+                        let [product, sum] = std::mem::replace(&mut chains, [Chains::new(), Chains::new()]).map(Chains::total);
+                        let product = product * rstd;
+                        along += (product * of(c)).to_f64();
+                        level += (sum * of(c)).to_f64();
                         *self.sums.add(at / behind / channels * channels + c) = [product, sum];
                     }
-                });
+                }
                 if call.groups == 0 {
-                    *self.sums.add(j) = [R::Sum::of(own[0]), R::Sum::of(own[1])];
+                    let [product, sum] = chains.map(Chains::total);
+                    let product = product * rstd;
+                    along = (product * of(j)).to_f64();
+                    level = (sum * of(j)).to_f64();
+                    *self.sums.add(j) = [product, sum];
                 }
                 if call.input_grad.is_null() {
                     continue;
@@ -277,48 +360,64 @@ impl<R: Real> Kernel for Backward<'_, R> {
                 let count = (place.runs * place.channels * behind) as f64;
                 let (along, level) =
                     if call.given { (R::Sum::ZERO, R::Sum::ZERO) } else { (R::Sum::of(along / count), R::Sum::of(level / count)) };
-                place.blocks(behind, |c, at| {
+                for (c, at) in place.blocks(behind) {
                     let out = call.input_grad.cast::<R>().add(at);
                     gradient::<R>(behind, g.add(at), x.add(at), out, [mean, of(c) * rstd, level * rstd, along * rstd * rstd]);
-                });
+                }
             }
         }
     }
 }
 
-/// The sums of `g * (x - mean)` and of `g`.
+/// Adds `g * (x - mean)` to the first sum, `g` to the second.
 #[inline(always)]
-unsafe fn sums<R: Real>(n: usize, g: *const R, x: *const R, mean: R::Sum) -> [R::Sum; 2] {
-    let (mut products, mut plain) = (Chains::new(), Chains::new());
-    let mut at = 0;
-    while at < n {
-        let len = LANES.min(n - at);
-        // SAFETY: both are `n` long.
-        let (grad, mut x) = unsafe { (load_some(g.add(at), len, R::Sum::ZERO), load_some(x.add(at), len, mean)) };
-        for x in &mut x {
-            *x = *x - mean;
+unsafe fn add_products<R: Real>([products, plain]: &mut [Chains<R::Sum>; 2], n: usize, g: *const R, x: *const R, mean: R::Sum) {
+    // SAFETY: both are `n` long.
+    unsafe {
+        for at in (0..n / LANES * LANES).step_by(LANES) {
+            let (grad, mut x) = (load(g.add(at)), load(x.add(at)));
+            for x in &mut x {
+                *x = *x - mean;
+            }
+            products.add_product(&grad, &x);
+            plain.add(&grad);
         }
-        products.add_product(&grad, &x);
-        plain.add(&grad);
-        at += LANES;
+        if n % LANES > 0 {
+            let (grad, mut x) = (tail(g, n, R::Sum::ZERO), tail(x, n, mean));
+            for x in &mut x {
+                *x = *x - mean;
+            }
+            products.add_product(&grad, &x);
+            plain.add(&grad);
+        }
     }
-    [products.total(), plain.total()]
 }
 
 /// `scale * g - level - (x - mean) * along`.
 #[inline(always)]
-unsafe fn gradient<R: Real>(n: usize, g: *const R, x: *const R, out: *mut R, [mean, scale, level, along]: [R::Sum; 4]) {
-    let mut at = 0;
-    while at < n {
-        let len = LANES.min(n - at);
-        // SAFETY: all are `n` long.
-        unsafe {
-            let (mut grad, x) = (load_some(g.add(at), len, R::Sum::ZERO), load_some(x.add(at), len, R::Sum::ZERO));
-            for i in 0..LANES {
-                grad[i] = grad[i].fma(scale, -level) - (x[i] - mean) * along;
-            }
-            store_some(out.add(at), len, &grad);
+unsafe fn gradient<R: Real>(n: usize, g: *const R, x: *const R, out: *mut R, factors: [R::Sum; 4]) {
+    // SAFETY: all are `n` long.
+    unsafe {
+        let mut at = 0;
+        while at + LANES <= n {
+            gradient_block(LANES, g.add(at), x.add(at), out.add(at), factors);
+            at += LANES;
         }
-        at += LANES;
+        if at < n {
+            let first = n.saturating_sub(LANES);
+            gradient_block(n - first, g.add(first), x.add(first), out.add(first), factors);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn gradient_block<R: Real>(len: usize, g: *const R, x: *const R, out: *mut R, [mean, scale, level, along]: [R::Sum; 4]) {
+    // SAFETY: all are `len` long.
+    unsafe {
+        let (mut grad, x) = (load_some(g, len, R::Sum::ZERO), load_some(x, len, R::Sum::ZERO));
+        for i in 0..LANES {
+            grad[i] = grad[i].fma(scale, -level) - (x[i] - mean) * along;
+        }
+        store_some(out, len, &grad);
     }
 }

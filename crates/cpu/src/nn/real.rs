@@ -122,11 +122,6 @@ pub trait Real: Copy + Send + Sync + 'static {
     fn widen(self) -> Self::Sum;
     /// The nearest value.
     fn narrow(x: Self::Sum) -> Self;
-    /// A number rounded to this type.
-    #[inline(always)]
-    fn round(x: Self::Sum) -> Self::Sum {
-        Self::narrow(x).widen()
-    }
 }
 
 macro_rules! real {
@@ -230,10 +225,12 @@ pub unsafe fn load<R: Real>(at: *const R) -> [R::Sum; LANES] {
 /// `n` elements are readable, `n < LANES`.
 #[inline(always)]
 pub unsafe fn load_part<R: Real>(at: *const R, n: usize, rest: R::Sum) -> [R::Sum; LANES] {
+    let mut raw = [R::narrow(R::Sum::ZERO); LANES];
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(at, raw.as_mut_ptr(), n) };
     let mut out = [rest; LANES];
-    for (i, x) in out.iter_mut().enumerate().take(n) {
-        // SAFETY: the caller's.
-        *x = unsafe { *at.add(i) }.widen();
+    for i in 0..LANES {
+        out[i] = if i < n { raw[i].widen() } else { rest };
     }
     out
 }
@@ -258,10 +255,12 @@ pub unsafe fn store<R: Real>(at: *mut R, block: &[R::Sum; LANES]) {
 /// `n` elements are writable, `n <= LANES`.
 #[inline(always)]
 pub unsafe fn store_part<R: Real>(at: *mut R, n: usize, block: &[R::Sum; LANES]) {
-    for (i, &x) in block.iter().enumerate().take(n) {
-        // SAFETY: the caller's.
-        unsafe { *at.add(i) = R::narrow(x) };
+    let mut raw = [R::narrow(R::Sum::ZERO); LANES];
+    for i in 0..LANES {
+        raw[i] = R::narrow(block[i]);
     }
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(raw.as_ptr(), at, n) };
 }
 
 /// Loads a block of `len` elements; those past it are `rest`.

@@ -10,6 +10,7 @@ use flambeau_base::Result;
 /// they are themselves to be differentiated.
 pub(crate) fn accumulate(leaf: &Tensor, grad: Tensor) -> Result<()> {
     let recording = mode::is_grad_enabled();
+    let grad = grad.resolved()?;
     let total = match leaf.grad() {
         None if recording => grad,
         None => settle(leaf, grad)?,

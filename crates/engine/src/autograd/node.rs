@@ -2,7 +2,7 @@
 
 use super::hooks::{HookId, NodeHook, TensorHook};
 use super::inplace::CopySlices;
-use super::saved::SavedTensors;
+use super::saved::{Saved, SavedTensors};
 use crate::Tensor;
 use crate::ops::Primitive;
 use flambeau_base::{DType, Device, Dims, Error, Result};
@@ -198,7 +198,7 @@ impl Node {
         }
         let old = {
             let mut saved = self.saved();
-            if saved.tensors.is_empty() {
+            if saved.tensors.iter().all(|t| matches!(t, Saved::None)) {
                 return;
             }
             std::mem::replace(&mut *saved, SavedTensors { released: true, ..SavedTensors::default() })

@@ -210,6 +210,35 @@ pub struct ChannelNormBackward {
     pub bias_grad: *mut u8,
 }
 
+/// Windows of images as columns, or columns added up to images.
+///
+/// Columns are `[planes, kernel, count]`, images `[planes, image]`; elements of windows outside of the image are zeros.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// Whether columns are added up, instead of made.
+    pub back: bool,
+    /// The dtype.
+    pub dtype: DType,
+    /// Number of images and channels.
+    pub planes: usize,
+    /// Height and width.
+    pub image: [usize; 2],
+    /// Windows down and across.
+    pub count: [usize; 2],
+    /// Size of a window.
+    pub kernel: [usize; 2],
+    /// Steps from element to element of a window.
+    pub dilation: [usize; 2],
+    /// Zeros around the image.
+    pub padding: [usize; 2],
+    /// Steps from window to window.
+    pub stride: [usize; 2],
+    /// The images.
+    pub pixels: *mut u8,
+    /// The columns.
+    pub columns: *mut u8,
+}
+
 /// Cross entropy between rows of scores and the number of a class for each.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy {
@@ -255,6 +284,31 @@ pub struct CrossEntropyGrad {
     pub total: *const u8,
     /// The gradient of the scores.
     pub out: *mut u8,
+}
+
+/// Connectionist temporal classification; the labels and lengths are in range.
+#[derive(Clone, Copy, Debug)]
+pub struct Ctc {
+    /// The dtype.
+    pub dtype: DType,
+    /// Sizes: time, batch and classes.
+    pub sizes: [usize; 3],
+    /// How many labels a row of them has room for.
+    pub longest: usize,
+    /// The class that stands between labels.
+    pub blank: i64,
+    /// Whether infinite losses have no gradient.
+    pub zero_infinity: bool,
+    /// Log-probabilities.
+    pub input: *const u8,
+    /// Labels, `[batch, longest]`.
+    pub labels: *const i64,
+    /// Lengths of inputs, then of labels: `[2, batch]`.
+    pub lengths: *const i64,
+    /// The loss of each member of the batch.
+    pub loss: *mut u8,
+    /// Logarithms of forward probabilities, `[batch, time, 2 longest + 1]`.
+    pub alpha: *mut u8,
 }
 
 /// A stack of matrices with strides of batch, head, row and column, in elements.
@@ -316,86 +370,6 @@ pub struct AttentionBackward {
     pub grad: Heads,
     /// The gradients of queries, keys and values.
     pub grads: [Heads; 3],
-}
-
-/// One parameter of an [`AdamStep`]: dense memory of one dtype.
-#[derive(Clone, Copy, Debug)]
-pub struct AdamTensor {
-    /// The dtype of all.
-    pub dtype: DType,
-    /// Number of elements.
-    pub n: usize,
-    /// The parameter.
-    pub param: *mut u8,
-    /// Its gradient.
-    pub grad: *const u8,
-    /// Running mean of the gradient.
-    pub mean: *mut u8,
-    /// Running mean of its square.
-    pub square: *mut u8,
-    /// The largest mean of the square so far, or null.
-    pub largest: *mut u8,
-    /// `lr / (1 - beta1^t)`.
-    pub step_size: f64,
-    /// `sqrt(1 - beta2^t)`.
-    pub correction: f64,
-}
-
-/// A step of Adam for all parameters.
-#[derive(Clone, Copy, Debug)]
-pub struct AdamStep<'a> {
-    /// The parameters.
-    pub tensors: &'a [AdamTensor],
-    /// Learning rate.
-    pub lr: f64,
-    /// Decay of the mean.
-    pub beta1: f64,
-    /// Decay of the mean of squares.
-    pub beta2: f64,
-    /// Added to the denominator.
-    pub eps: f64,
-    /// How much of the parameter is added to the gradient or, decoupled, taken off the parameter.
-    pub weight_decay: f64,
-    /// Whether weight decay acts on the parameter itself.
-    pub decoupled: bool,
-    /// Whether the objective is made larger.
-    pub maximize: bool,
-}
-
-/// One parameter of an [`SgdStep`]: dense memory of one dtype.
-#[derive(Clone, Copy, Debug)]
-pub struct SgdTensor {
-    /// The dtype of all.
-    pub dtype: DType,
-    /// Number of elements.
-    pub n: usize,
-    /// The parameter.
-    pub param: *mut u8,
-    /// Its gradient.
-    pub grad: *const u8,
-    /// The momentum buffer, or null.
-    pub buffer: *mut u8,
-    /// Whether the buffer is new: it takes the gradient as it is.
-    pub fresh: bool,
-}
-
-/// A step of gradient descent for all parameters.
-#[derive(Clone, Copy, Debug)]
-pub struct SgdStep<'a> {
-    /// The parameters.
-    pub tensors: &'a [SgdTensor],
-    /// Learning rate.
-    pub lr: f64,
-    /// Momentum.
-    pub momentum: f64,
-    /// Dampening of the momentum.
-    pub dampening: f64,
-    /// How much of the parameter is added to the gradient.
-    pub weight_decay: f64,
-    /// Nesterov's variant.
-    pub nesterov: bool,
-    /// Whether the objective is made larger.
-    pub maximize: bool,
 }
 
 /// How a scan puts elements together.

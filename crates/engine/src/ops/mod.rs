@@ -19,6 +19,7 @@ pub mod sort;
 pub mod table;
 pub mod view;
 
+pub(crate) use pointwise::RESOLVE;
 pub use pointwise::{Arg, Operand, copy_into, expandable};
 pub use primitive::{OutSpec, Outputs, Primitive, Reads};
 pub use table::{Args, Call, Op, Out, Row, Value, ops};

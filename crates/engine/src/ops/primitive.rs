@@ -107,6 +107,11 @@ pub trait Primitive: Any + Debug + Send + Sync {
         true
     }
 
+    /// Whether it knows what to do with inputs that are conjugated or negated views, see NOTE [lazy values] in `tensor`.
+    fn takes_lazy(&self) -> bool {
+        self.is_view()
+    }
+
     /// Whether the results look at the first input's memory.
     fn is_view(&self) -> bool {
         false

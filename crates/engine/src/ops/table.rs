@@ -384,7 +384,9 @@ impl Op {
         match self.call {
             Call::Pointwise(spec) => Ok((spec, (0..args.values.len()).map(|i| args.operand(i)).collect::<Result<_>>()?)),
             Call::Choose(f) => f(args),
-            Call::Function(_) | Call::Copied(_) | Call::Bind(_) => Err(Error::runtime(format!("{}: not a pointwise operation", self.name()))),
+            Call::Function(_) | Call::Copied(_) | Call::Bind(_) => {
+                Err(Error::runtime(format!("{}: not a pointwise operation", self.name())))
+            }
         }
     }
 
@@ -521,7 +523,8 @@ pub fn ops() -> &'static [Row] {
     ROWS.get_or_init(|| {
         let families = FAMILIES.iter().flat_map(|files| files.iter());
         let mut rows: Vec<&'static Op> = families.flat_map(|rows| rows.iter()).collect();
-        let copies: Vec<&'static Op> = rows.iter().filter_map(|op| super::view::copies::copied(op)).map(|op| &*Box::leak(Box::new(op))).collect();
+        let copies: Vec<&'static Op> =
+            rows.iter().filter_map(|op| super::view::copies::copied(op)).map(|op| &*Box::leak(Box::new(op))).collect();
         rows.extend(copies);
         rows.into_iter().map(|op| Row { op, schema: OnceLock::new() }).collect()
     })

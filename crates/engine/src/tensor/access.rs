@@ -191,6 +191,9 @@ impl Tensor {
         if T::DTYPE != self.dtype() {
             return Err(Error::type_error(format!("to_vec: the tensor is {}, asked for {}", self.dtype(), T::DTYPE)));
         }
+        if self.lazy() != 0 {
+            return self.alias().resolved()?.to_vec();
+        }
         let base = self.data_ptr()?.cast::<T>();
         let layout = self.layout();
         if layout.numel() == 0 {
@@ -215,6 +218,9 @@ impl Tensor {
                 self.numel(),
                 show(self.shape())
             )));
+        }
+        if self.lazy() != 0 {
+            return self.alias().resolved()?.item();
         }
         let ptr = self.data_ptr()?;
         // SAFETY: there is one element, it lies inside the storage and is aligned for its type.

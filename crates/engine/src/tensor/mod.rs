@@ -37,6 +37,8 @@ pub(crate) struct Meta {
     pub storage: Storage,
     pub layout: Layout,
     pub dtype: DType,
+    /// What its values still have to go through, see [`lazy`].
+    pub lazy: u8,
     /// A counter of its own, for tensors that left their storage's (`.data`, `set_`).
     pub version: Option<Arc<AtomicU32>>,
 }
@@ -70,6 +72,18 @@ pub(crate) mod flag {
     pub const RELAID: u8 = 128;
 }
 
+/// Bits of `Meta::lazy`: the memory holds other values than the tensor has.
+///
+/// NOTE [lazy values]: `conj()` is a view that only sets a bit. Views hand the bits on. Everything else gets inputs
+/// without them: `transform::execute` resolves them first, by a copy. What reads memory outside of an operation
+/// (`item`, printing, NumPy) asks [`Tensor::resolved`]; writes in place end in `copy_into`, which knows both ways.
+pub(crate) mod lazy {
+    /// The values are the conjugates of what is in memory.
+    pub const CONJ: u8 = 1;
+    /// The values are the negatives of what is in memory (of the conjugates, with both bits).
+    pub const NEG: u8 = 2;
+}
+
 // SAFETY: everything behind the handle is atomic, behind a lock, or `meta`, for which see NOTE [metadata].
 unsafe impl Send for Tensor {}
 // SAFETY: as above.
@@ -79,7 +93,7 @@ impl Tensor {
     /// A tensor over a storage. The caller has checked that the layout stays inside it.
     pub(crate) fn from_parts(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
         debug_assert!(layout.numel() == 0 || layout.end() * dtype.size() <= storage.nbytes());
-        Tensor::from_meta(Meta { storage, layout, dtype, version: None })
+        Tensor::from_meta(Meta { storage, layout, dtype, lazy: 0, version: None })
     }
 
     pub(crate) fn from_meta(meta: Meta) -> Tensor {
@@ -152,8 +166,34 @@ impl Tensor {
 
     /// Another tensor over the same storage, with the same version counter and no history.
     pub(crate) fn alias_with(&self, layout: Layout, dtype: DType) -> Tensor {
+        self.alias_lazy(layout, dtype, self.meta().lazy)
+    }
+
+    /// [`Tensor::alias_with`] with other bits of [`lazy`].
+    pub(crate) fn alias_lazy(&self, layout: Layout, dtype: DType, lazy: u8) -> Tensor {
         let meta = self.meta();
-        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout, dtype, version: meta.version.clone() })
+        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout, dtype, lazy, version: meta.version.clone() })
+    }
+
+    /// The bits of [`lazy`].
+    #[inline]
+    pub(crate) fn lazy(&self) -> u8 {
+        self.meta().lazy
+    }
+
+    /// Whether it is a conjugated view: the memory holds the conjugates of its values.
+    pub fn is_conj(&self) -> bool {
+        self.lazy() & lazy::CONJ != 0
+    }
+
+    /// Whether it is a negated view: the memory holds the negatives of its values.
+    pub fn is_neg(&self) -> bool {
+        self.lazy() & lazy::NEG != 0
+    }
+
+    /// The same values as they stand in memory: a copy of conjugated and negated views, this tensor otherwise.
+    pub fn resolved(&self) -> Result<Tensor> {
+        if self.lazy() == 0 { Ok(self.clone()) } else { self.copy() }
     }
 
     /// The same values without history: shares memory and version counter.
@@ -188,7 +228,7 @@ impl Tensor {
     pub fn data(&self) -> Tensor {
         let meta = self.meta();
         let version = Some(Arc::new(AtomicU32::new(0)));
-        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout: meta.layout.clone(), dtype: meta.dtype, version })
+        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout: meta.layout.clone(), dtype: meta.dtype, lazy: meta.lazy, version })
     }
 
     /// Device.

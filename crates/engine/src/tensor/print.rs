@@ -122,6 +122,7 @@ fn shown(tensor: &Tensor, options: &PrintOptions) -> Result<Shown> {
     if !gaps.iter().any(Option::is_some) {
         return Ok(Shown { values: tensor.to_scalars()?, sizes, gaps });
     }
+    let tensor = &tensor.alias().resolved()?;
     let (base, strides) = (tensor.data_ptr()?, tensor.layout().strides());
     let mut values = Vec::with_capacity(sizes.iter().product());
     let mut index = vec![0usize; sizes.len()];

@@ -130,10 +130,23 @@ fn bind_below(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
 /// Runs an operation without looking at gradients.
 #[inline]
 pub(crate) fn execute(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
+    if inputs.iter().any(|t| t.lazy() != 0) && !op.takes_lazy() {
+        return execute_resolved(op, inputs);
+    }
     if EXECUTORS.get() > 0 {
         return execute_elsewhere(op, inputs);
     }
     op.run(inputs)
+}
+
+/// Conjugated and negated views are copied first, see NOTE [lazy values] in `tensor`.
+#[cold]
+fn execute_resolved(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
+    let mut resolved: SmallVec<[Tensor; 3]> = SmallVec::new();
+    for t in inputs {
+        resolved.push(if t.lazy() == 0 { (*t).clone() } else { execute(&crate::ops::RESOLVE, &[t])?.swap_remove(0) });
+    }
+    execute(op, &resolved.iter().collect::<SmallVec<[&Tensor; 3]>>())
 }
 
 #[cold]
@@ -272,7 +285,9 @@ fn write(op: &dyn Primitive, inputs: &[&Tensor], target: &Tensor, spec: &OutSpec
         Overlap::Same => same,
         Overlap::Partial => false,
     };
-    let safe = target.dtype() == spec.dtype
+    let plain = target.lazy() == 0 && inputs.iter().all(|t| t.lazy() == 0);
+    let safe = plain
+        && target.dtype() == spec.dtype
         && EXECUTORS.get() == 0
         && ((op.elementwise() && inputs.iter().all(|t| apart(t, true))) || (op.updates() && inputs[1..].iter().all(|t| apart(t, false))));
     if safe {
@@ -297,6 +312,8 @@ pub unsafe fn bind_out(op: &dyn Primitive, inputs: &[&Tensor], outs: &[&Tensor])
             && specs[0].layout.sizes() == out.shape()
             && EXECUTORS.get() == 0
             && DEPTH.get() == 0
+            && out.lazy() == 0
+            && inputs.iter().all(|t| t.lazy() == 0)
             && !out.layout().has_overlap()
             && inputs.iter().all(|t| overlap(t, out) != Overlap::Partial)
         {

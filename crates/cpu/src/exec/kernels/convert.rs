@@ -3,6 +3,7 @@
 use super::level::Level;
 use super::loops::{BLOCK, Binary, Unary};
 use super::narrow::{Brain, E4M3, E5M2, Narrow};
+use super::rare;
 use crate::exec::step::{Class, StepFn};
 use flambeau_base::DType;
 use flambeau_ir::ScalarOp;
@@ -352,7 +353,8 @@ fn complex_of<L: Level, T: Part>(op: ScalarOp) -> Option<StepFn> {
     })
 }
 
-/// The step of an operation on complex numbers: sums, products, equality and choice so far.
+/// The step of an operation on complex numbers.
 pub fn complex_step<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
-    if class == Class::C64 { complex_of::<L, f32>(op) } else { complex_of::<L, f64>(op) }
+    let step = if class == Class::C64 { complex_of::<L, f32>(op) } else { complex_of::<L, f64>(op) };
+    step.or_else(|| rare::complex_step(op, class))
 }

@@ -1,7 +1,7 @@
 //! Steps on `f32` and `f64`: one list for both.
 
 use super::level::Level;
-use super::loops::{BLOCK, Binary, Unary};
+use super::loops::{BLOCK, Binary, Ternary, Unary};
 use crate::exec::step::StepFn;
 use crate::math;
 use flambeau_ir::ScalarOp;
@@ -62,6 +62,15 @@ macro_rules! float_steps {
                 }
             })*
 
+            struct Fma;
+            impl Ternary for Fma {
+                type A = $t;
+                #[inline(always)]
+                fn block(a: &[$t; BLOCK], b: &[$t; BLOCK], c: &[$t; BLOCK], out: &mut [$t; BLOCK]) {
+                    for i in 0..BLOCK { out[i] = a[i].mul_add(b[i], c[i]); }
+                }
+            }
+
             /// The step of an operation, if there is one on floats.
             pub fn step<L: Level>(op: ScalarOp) -> Option<StepFn> {
                 Some(match op {
@@ -71,6 +80,7 @@ macro_rules! float_steps {
                     $(ScalarOp::$b => L::binary::<$b>,)*
                     $(ScalarOp::$d => L::binary::<$d>,)*
                     $(ScalarOp::$c => L::binary::<$c>,)*
+                    ScalarOp::Fma => L::ternary::<Fma>,
                     ScalarOp::Select => L::select::<$t>,
                     _ => return None,
                 })
@@ -85,7 +95,7 @@ macro_rules! float_list {
             unary {
                 Neg(x) => -x;
                 Abs(x) => x.abs();
-                Sign(x) => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
+                Sign(x) => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { 0.0 };
                 Reciprocal(x) => m::reciprocal(x);
                 Sqrt(x) => m::sqrt(x);
                 Rsqrt(x) => m::rsqrt(x);
@@ -139,8 +149,8 @@ macro_rules! float_list {
                 Div(x, y) => x / y;
                 TruncDiv(x, y) => m::trunc(x / y);
                 Pow(x, y) => m::pow(x, y);
-                Maximum(x, y) => if (x > y) | x.is_nan() { x } else { y };
-                Minimum(x, y) => if (x < y) | x.is_nan() { x } else { y };
+                Maximum(x, y) => if (x >= y) | x.is_nan() { x } else { y };
+                Minimum(x, y) => if (x <= y) | x.is_nan() { x } else { y };
                 Fmax(x, y) => if (x > y) | y.is_nan() { x } else { y };
                 Fmin(x, y) => if (x < y) | y.is_nan() { x } else { y };
                 Hypot(x, y) => m::hypot(x, y);

@@ -3,7 +3,7 @@
 use super::convert::{Round, Widen, Write};
 #[cfg(target_arch = "x86_64")]
 use super::half_x86;
-use super::loops::{self, Binary, Unary};
+use super::loops::{self, Binary, Ternary, Unary};
 use super::narrow::Half;
 use crate::exec::step::Args;
 
@@ -26,6 +26,11 @@ pub trait Level {
     /// # Safety
     /// As there, and the processor has the instructions.
     unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize);
+    /// See [`loops::ternary`].
+    ///
+    /// # Safety
+    /// As there, and the processor has the instructions.
+    unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize);
     /// See [`loops::select`].
     ///
     /// # Safety
@@ -53,6 +58,12 @@ macro_rules! level {
             unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
                 // SAFETY: the caller's.
                 unsafe { loops::binary::<F>(out, args, n) }
+            }
+
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
+                // SAFETY: the caller's.
+                unsafe { loops::ternary::<F>(out, args, n) }
             }
 
             $(#[target_feature(enable = $feature)])?

@@ -38,6 +38,14 @@ pub trait Binary {
     fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], out: &mut [Self::R; BLOCK]);
 }
 
+/// A function of three arguments of one type, on a block.
+pub trait Ternary {
+    /// The type of arguments and result.
+    type A: Copy;
+    /// Computes a block.
+    fn block(a: &[Self::A; BLOCK], b: &[Self::A; BLOCK], c: &[Self::A; BLOCK], out: &mut [Self::A; BLOCK]);
+}
+
 /// Copies fewer than [`BLOCK`] elements: pieces of fixed lengths, which need no call.
 #[inline(always)]
 unsafe fn copy_few<T: Copy>(to: *mut T, from: *const T, n: usize) {
@@ -122,6 +130,34 @@ pub unsafe fn binary<F: Binary>(out: *mut u8, args: Args, n: usize) {
         if at < n {
             let mut block = [std::mem::zeroed::<F::R>(); BLOCK];
             F::block(&partial(a, at, n), &partial(b, at, n), &mut block);
+            put_partial(out, at, n, &block);
+        }
+    }
+}
+
+/// Runs a ternary function over `n` elements.
+///
+/// # Safety
+/// As for [`unary`], for all arguments.
+#[inline(always)]
+pub unsafe fn ternary<F: Ternary>(out: *mut u8, args: Args, n: usize) {
+    let (out, [a, b, c]) = (out.cast::<F::A>(), args.map(|a| a.cast::<F::A>()));
+    let mut at = 0;
+    // SAFETY: as in `unary`.
+    unsafe {
+        while at + BLOCK <= n {
+            one_block_at_a_time();
+            let mut block = [std::mem::zeroed::<F::A>(); BLOCK];
+            let x = a.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
+            let y = b.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
+            let z = c.add(at).cast::<[F::A; BLOCK]>().read_unaligned();
+            F::block(&x, &y, &z, &mut block);
+            out.add(at).cast::<[F::A; BLOCK]>().write_unaligned(block);
+            at += BLOCK;
+        }
+        if at < n {
+            let mut block = [std::mem::zeroed::<F::A>(); BLOCK];
+            F::block(&partial(a, at, n), &partial(b, at, n), &partial(c, at, n), &mut block);
             put_partial(out, at, n, &block);
         }
     }

@@ -8,6 +8,7 @@ mod integer;
 mod level;
 mod loops;
 pub(crate) mod narrow;
+mod rare;
 
 use super::step::{Class, StepFn};
 use crate::isa::{self, Isa};
@@ -30,6 +31,12 @@ macro_rules! choose {
 }
 
 fn step_for<L: Level>(op: ScalarOp, class: Class) -> Option<StepFn> {
+    match op {
+        ScalarOp::Special(f) => return rare::special_step(f, class),
+        ScalarOp::Compose => return rare::compose(class),
+        ScalarOp::Gcd | ScalarOp::Lcm => return rare::divisor_step(op, class),
+        _ => {}
+    }
     match class {
         Class::Bool => integer::bool_step::<L>(op),
         Class::I32 => integer::signed_32_step::<L>(op),

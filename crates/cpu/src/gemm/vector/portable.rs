@@ -17,6 +17,7 @@ macro_rules! impl_vector {
     ($vector:ident, $element:ty, $lanes:expr) => {
         impl Vector for $vector {
             type Element = $element;
+            type Mask = (usize, usize);
             const LANES: usize = $lanes;
 
             #[inline(always)]
@@ -82,6 +83,23 @@ macro_rules! impl_vector {
                     sums[2 * lane / $lanes] += self.0[lane];
                 }
                 sums[0] + sums[1]
+            }
+            #[inline(always)]
+            unsafe fn mask(first: usize, last: usize) -> (usize, usize) {
+                (first, last)
+            }
+            #[inline(always)]
+            unsafe fn merge(self, from: *const $element, mask: (usize, usize)) -> Self {
+                // SAFETY: by the caller's promise.
+                unsafe { self.merge_strided(from, 1, mask) }
+            }
+            #[inline(always)]
+            unsafe fn merge_strided(mut self, from: *const $element, step: isize, (first, last): (usize, usize)) -> Self {
+                for lane in first..last {
+                    // SAFETY: by the caller's promise.
+                    self.0[lane] = unsafe { *from.wrapping_offset(lane as isize * step) };
+                }
+                self
             }
             #[inline(always)]
             unsafe fn transpose(rows: &mut [Self; 16]) {

@@ -37,6 +37,44 @@ unsafe fn mask256(count: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(LANES_ON.as_ptr().add(8 - count).cast()) }
 }
 
+/// A mask of 32-bit lanes, those from `first` up to `last` on.
+///
+/// # Safety
+///
+/// The processor has AVX2, and `first <= last <= 8`.
+#[inline(always)]
+unsafe fn between256(first: usize, last: usize) -> __m256i {
+    // SAFETY: by the caller's promise.
+    unsafe { _mm256_andnot_si256(mask256(first), mask256(last)) }
+}
+
+/// # Safety
+///
+/// `first <= last <= 16`.
+#[inline(always)]
+unsafe fn between16(first: usize, last: usize) -> __mmask16 {
+    mask16(last) & !mask16(first)
+}
+
+/// # Safety
+///
+/// `first <= last <= 8`.
+#[inline(always)]
+unsafe fn between8(first: usize, last: usize) -> __mmask8 {
+    mask8(last) & !mask8(first)
+}
+
+/// Steps of the lanes of a gather.
+///
+/// # Safety
+///
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn steps256(step: isize) -> __m256i {
+    // SAFETY: by the caller's promise.
+    unsafe { _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(step as i32)) }
+}
+
 #[inline(always)]
 fn mask16(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
@@ -52,10 +90,14 @@ macro_rules! impl_vector {
      load_partial($from:ident, $n:ident) $load_partial:expr,
      store_partial($to:ident, $register:ident, $count:ident) $store_partial:expr,
      sum($summed:ident) $sum:expr,
+     mask: $mask:ty, between($first:ident, $last:ident) $between:expr,
+     merge($old:ident, $source:ident, $chosen:ident) $merge:expr,
+     gather($far:ident, $step:ident) $gather:expr,
      transpose: $transpose:ident) => {
         // SAFETY (of all the blocks below): by the promises of the caller, see `Vector`.
         impl Vector for $vector {
             type Element = $element;
+            type Mask = $mask;
             const LANES: usize = $lanes;
 
             #[inline(always)]
@@ -97,6 +139,22 @@ macro_rules! impl_vector {
                 unsafe { $sum }
             }
             #[inline(always)]
+            unsafe fn mask($first: usize, $last: usize) -> $mask {
+                unsafe { $between }
+            }
+            #[inline(always)]
+            unsafe fn merge(self, $source: *const $element, $chosen: $mask) -> Self {
+                let $old = self.0;
+                unsafe { $vector($merge) }
+            }
+            #[inline(always)]
+            unsafe fn merge_strided(self, $far: *const $element, $step: isize, $chosen: $mask) -> Self {
+                let $old = self.0;
+                // A gather's indices have 32 bits; further apart than that, numbers of one tensor seldom lie.
+                debug_assert!($step.unsigned_abs() < 1 << 26);
+                unsafe { $vector($gather) }
+            }
+            #[inline(always)]
             unsafe fn transpose(rows: &mut [Self; 16]) {
                 unsafe { $transpose(rows) }
             }
@@ -113,6 +171,9 @@ impl_vector!(
         let pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
         _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)))
     },
+    mask: __m256i, between(first, last) between256(first, last),
+    merge(old, from, mask) _mm256_blendv_ps(old, _mm256_maskload_ps(from, mask), _mm256_castsi256_ps(mask)),
+    gather(from, step) _mm256_mask_i32gather_ps::<4>(old, from, steps256(step), _mm256_castsi256_ps(mask)),
     transpose: transpose_8x8
 );
 
@@ -124,6 +185,9 @@ impl_vector!(
         let pair = _mm_add_pd(_mm256_castpd256_pd128(register), _mm256_extractf128_pd::<1>(register));
         _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair)))
     },
+    mask: __m256i, between(first, last) between256(2 * first, 2 * last),
+    merge(old, from, mask) _mm256_blendv_pd(old, _mm256_maskload_pd(from, mask), _mm256_castsi256_pd(mask)),
+    gather(from, step) _mm256_mask_i32gather_pd::<8>(old, from, _mm256_castsi256_si128(steps256(step)), _mm256_castsi256_pd(mask)),
     transpose: transpose_4x4
 );
 
@@ -135,6 +199,13 @@ impl_vector!(
         let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(register)));
         Avx2F32(_mm256_add_ps(_mm512_castps512_ps256(register), high)).sum()
     },
+    mask: __mmask16, between(first, last) between16(first, last),
+    merge(old, from, mask) _mm512_mask_loadu_ps(old, mask, from),
+    gather(from, step) {
+        let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        let steps = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(step as i32));
+        _mm512_mask_i32gather_ps::<4>(old, mask, steps, from)
+    },
     transpose: transpose_16x16
 );
 
@@ -145,6 +216,9 @@ impl_vector!(
     sum(register) {
         Avx2F64(_mm256_add_pd(_mm512_castpd512_pd256(register), _mm512_extractf64x4_pd::<1>(register))).sum()
     },
+    mask: __mmask8, between(first, last) between8(first, last),
+    merge(old, from, mask) _mm512_mask_loadu_pd(old, mask, from),
+    gather(from, step) _mm512_mask_i32gather_pd::<8>(old, mask, steps256(step), from),
     transpose: transpose_8x8_f64
 );
 

@@ -105,7 +105,10 @@ fn fill(a: &Args) -> Result<Out> {
     if let Value::Tensor(v) = &a.values[1]
         && v.ndim() > 0
     {
-        return Err(Error::runtime(format!("fill: fill only supports 0-dimension value tensor but got tensor with {} dimensions.", v.ndim())));
+        return Err(Error::runtime(format!(
+            "fill: fill only supports 0-dimension value tensor but got tensor with {} dimensions.",
+            v.ndim()
+        )));
     }
     let everywhere = Tensor::ones(&[], DType::Bool, t.device())?.expand_to(t.shape())?;
     Ok(t.masked_fill(&everywhere, a.operand(1)?)?.into())

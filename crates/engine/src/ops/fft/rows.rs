@@ -50,7 +50,11 @@ fn arguments(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>) -> Re
         (Some(dim), _) => dim.iter().map(|&d| wrap_dim(op, d, x.ndim())).collect::<Result<_>>()?,
         (None, Some(s)) => {
             if s.len() > x.ndim() {
-                return Err(Error::runtime(format!("{op}: Got shape with {} values but input tensor only has {} dimensions.", s.len(), x.ndim())));
+                return Err(Error::runtime(format!(
+                    "{op}: Got shape with {} values but input tensor only has {} dimensions.",
+                    s.len(),
+                    x.ndim()
+                )));
             }
             (x.ndim() - s.len()..x.ndim()).collect()
         }
@@ -86,7 +90,9 @@ fn lengths(op: &str, x: &Tensor, dims: &[usize], asked: &[Option<usize>]) -> Res
     dims.iter()
         .zip(asked)
         .map(|(&d, n)| match n.unwrap_or(x.shape()[d]) {
-            0 => Err(Error::runtime(format!("{op}: Invalid number of data points (0) specified: shape {}, dimension {d}", show(x.shape())))),
+            0 => {
+                Err(Error::runtime(format!("{op}: Invalid number of data points (0) specified: shape {}, dimension {d}", show(x.shape()))))
+            }
             n => Ok(n),
         })
         .collect()
@@ -127,7 +133,7 @@ fn from_real(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>, norm:
     let x = fit(&x, &dims, &n)?;
     let half = Fft { kind: FftKind::FromReal, dims: smallvec![last], forward: true, scale, n: n[n.len() - 1] };
     let y = bind1(&half, &[&x])?;
-    let y = if hermitian { y.conjugated()? } else { y };
+    let y = if hermitian { y.conj()? } else { y };
     if others.is_empty() {
         return Ok(y);
     }
@@ -159,7 +165,7 @@ fn to_real(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>, norm: O
     } else {
         bind1(&Fft { kind: FftKind::Complex, dims: List::from_slice(others), forward: hermitian, scale: 1.0, n: 0 }, &[&x])?
     };
-    let x = if hermitian { x.conjugated()? } else { x };
+    let x = if hermitian { x.conj()? } else { x };
     bind1(&Fft { kind: FftKind::ToReal, dims: smallvec![last], forward: false, scale, n: n_last as usize }, &[&x])
 }
 
@@ -230,7 +236,11 @@ fn frequencies(a: &Args, half: bool) -> Result<Out> {
     if n < 1 {
         return Err(Error::runtime(format!("{}: n must be positive, got {n}", a.name)));
     }
-    let values: Vec<f64> = if half { (0..=n / 2).map(|i| i as f64).collect() } else { (0..n).map(|i| if i < (n + 1) / 2 { i } else { i - n } as f64).collect() };
+    let values: Vec<f64> = if half {
+        (0..=n / 2).map(|i| i as f64).collect()
+    } else {
+        (0..n).map(|i| if i < (n + 1) / 2 { i } else { i - n } as f64).collect()
+    };
     let dtype = o.float();
     let wide = Tensor::from_slice(&values, &[values.len()])?;
     let step = 1.0 / (n as f64 * d);

@@ -33,7 +33,11 @@ impl Tensor {
             self.clone()
         } else {
             // The rows that are named begin anew; gradients of what was there end here.
-            let named = put(&Tensor::zeros(self.shape(), DType::F32, self.device())?, &source.alias().ones_like()?.to_dtype(DType::F32)?, IndexMode::Add)?;
+            let named = put(
+                &Tensor::zeros(self.shape(), DType::F32, self.device())?,
+                &source.alias().ones_like()?.to_dtype(DType::F32)?,
+                IndexMode::Add,
+            )?;
             self.masked_fill(&named.gt(0)?, start.of(self.dtype()))?
         };
         let found = put(&begin, source, mode)?;
@@ -88,8 +92,10 @@ fn clamped(x: &Tensor, items: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> 
 fn masked_index(a: &Args) -> Result<Out> {
     let (x, mask, fill) = (a.tensor(0)?, a.tensor(1)?, a.scalar(3)?);
     let items = clamped(x, a.opt_tensors(2)?)?;
-    let items: Vec<super::IndexItem> =
-        items.into_iter().map(|i| i.map_or(super::IndexItem::Slice { start: None, stop: None, step: None }, super::IndexItem::Tensor)).collect();
+    let items: Vec<super::IndexItem> = items
+        .into_iter()
+        .map(|i| i.map_or(super::IndexItem::Slice { start: None, stop: None, step: None }, super::IndexItem::Tensor))
+        .collect();
     if x.numel() == 0 {
         return Ok(Tensor::full(mask.shape(), fill, x.dtype(), x.device())?.into());
     }
@@ -113,12 +119,20 @@ fn segments(a: &Args) -> Result<Out> {
     let ends = match (a.opt_tensor(2)?, a.opt_tensor(4)?) {
         (Some(lengths), _) => {
             if lengths.ndim() != axis + 1 {
-                return Err(Error::runtime(format!("{op}(): Expected lengths to have {} dimensions, got shape {}", axis + 1, show(lengths.shape()))));
+                return Err(Error::runtime(format!(
+                    "{op}(): Expected lengths to have {} dimensions, got shape {}",
+                    axis + 1,
+                    show(lengths.shape())
+                )));
             }
             if !a.bool(6)? {
                 let whole = lengths.sum_dims(Some(&[-1]), false, None)?;
-                if lengths.numel() > 0 && (lengths.min()?.item()?.to_i64() < 0 || whole.ne(x.shape()[axis] as i64)?.any()?.item()?.to_bool()) {
-                    return Err(Error::runtime(format!("{op}(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")));
+                if lengths.numel() > 0
+                    && (lengths.min()?.item()?.to_i64() < 0 || whole.ne(x.shape()[axis] as i64)?.any()?.item()?.to_bool())
+                {
+                    return Err(Error::runtime(format!(
+                        "{op}(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+                    )));
                 }
             }
             lengths.to_dtype(DType::I64)?.cumsum(-1, None)?
@@ -322,7 +336,10 @@ fn histogram(a: &Args) -> Result<Out> {
 fn histogramdd(a: &Args) -> Result<Out> {
     let x = a.tensor(0)?.alias();
     if x.ndim() < 2 {
-        return Err(Error::runtime(format!("histogramdd: input tensor should have at least 2 dimensions, but got shape {}", show(x.shape()))));
+        return Err(Error::runtime(format!(
+            "histogramdd: input tensor should have at least 2 dimensions, but got shape {}",
+            show(x.shape())
+        )));
     }
     let n = x.shape()[x.ndim() - 1];
     check_weight("histogramdd", &x, a.opt_tensor(3)?, 1)?;
@@ -347,7 +364,10 @@ fn histogramdd(a: &Args) -> Result<Out> {
         }
     };
     if edges.len() != n {
-        return Err(Error::runtime(format!("histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram but got {}", edges.len())));
+        return Err(Error::runtime(format!(
+            "histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram but got {}",
+            edges.len()
+        )));
     }
     let counts = histogram_of(&flat, &edges, a.opt_tensor(3)?, a.bool(4)?)?;
     let mut all = vec![counts];
@@ -363,7 +383,9 @@ fn renorm(a: &Args) -> Result<Out> {
         return Err(Error::runtime(format!("renorm: input needs at least 2 dimensions, got {} dimensions", x.ndim())));
     }
     if p <= 0.0 || most < 0.0 {
-        return Err(Error::runtime(format!("renorm: non-positive-norm not supported, and maxnorm must be >= 0, got p={p} and maxnorm={most}")));
+        return Err(Error::runtime(format!(
+            "renorm: non-positive-norm not supported, and maxnorm must be >= 0, got p={p} and maxnorm={most}"
+        )));
     }
     let others: Sizes = (0..x.ndim() as i64).filter(|&i| i != d as i64).collect();
     let wide = match x.dtype() {
@@ -392,14 +414,18 @@ fn hash(a: &Args) -> Result<Out> {
         return Err(Error::runtime(format!("hash_tensor: Unknown hash_tensor mode: {}; 0 (exclusive or) is there", a.int(3)?)));
     }
     let order: Sizes = (0..x.ndim()).filter(|&d| !mask[d]).chain((0..x.ndim()).filter(|&d| mask[d])).map(|d| d as i64).collect();
-    let kept: SmallVec<[usize; 6]> = (0..x.ndim()).filter(|&d| !mask[d] || keepdim).map(|d| if mask[d] { 1 } else { x.shape()[d] }).collect();
+    let kept: SmallVec<[usize; 6]> =
+        (0..x.ndim()).filter(|&d| !mask[d] || keepdim).map(|d| if mask[d] { 1 } else { x.shape()[d] }).collect();
     let rows: usize = (0..x.ndim()).filter(|&d| !mask[d]).map(|d| x.shape()[d]).product();
     let x = x.permute(&order)?;
     let bits: Vec<u64> = if x.dtype().is_integral() {
-        x.to_scalars()?.into_iter().map(|s| match s {
-            Scalar::UInt(n) => n,
-            s => s.to_i64() as u64,
-        }).collect()
+        x.to_scalars()?
+            .into_iter()
+            .map(|s| match s {
+                Scalar::UInt(n) => n,
+                s => s.to_i64() as u64,
+            })
+            .collect()
     } else {
         x.to_scalars()?.into_iter().map(|s| s.to_f64().to_bits()).collect()
     };

@@ -1,8 +1,8 @@
 //! Cholesky, LU and QR factorisations.
 
 use super::{
-    Into_, Options, Spec, batch, by_columns, check_dtype, check_info, factorize, in_columns, matrices, plain, run, settle, solve_triangular, square,
-    stacked, target,
+    Into_, Options, Spec, batch, by_columns, check_dtype, check_info, factorize, in_columns, matrices, plain, run, settle,
+    solve_triangular, square, stacked, target,
 };
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
@@ -62,11 +62,7 @@ static LU: Spec = Spec {
         let a = inputs[0];
         check_dtype("linalg.lu_factor", a)?;
         let (m, n) = matrices("linalg.lu_factor", a)?;
-        Ok(smallvec![
-            by_columns(a.shape(), a.dtype())?,
-            plain(&stacked(batch(a), &[m.min(n)]), DType::I32)?,
-            plain(batch(a), DType::I32)?
-        ])
+        Ok(smallvec![by_columns(a.shape(), a.dtype())?, plain(&stacked(batch(a), &[m.min(n)]), DType::I32)?, plain(batch(a), DType::I32)?])
     },
     compute: |inputs, outputs, _| {
         let (lu, pivots, info) = (target(&outputs[0], true)?, target(&outputs[1], false)?, target(&outputs[2], false)?);
@@ -137,7 +133,10 @@ pub(super) fn permutation(pivots: &Tensor, m: usize) -> Result<Tensor> {
         for i in 0..k {
             let p = all[b * k + i] - 1;
             if p < 0 || p as usize >= m {
-                return Err(Error::runtime(format!("lu_unpack: pivots must be between 1 and {m} (LU_pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive), got {}", p + 1)));
+                return Err(Error::runtime(format!(
+                    "lu_unpack: pivots must be between 1 and {m} (LU_pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive), got {}",
+                    p + 1
+                )));
             }
             rows.swap(start + i, start + p as usize);
         }
@@ -203,7 +202,9 @@ pub(super) const R_ONLY: usize = 2;
 fn qr_vjp(cx: &Cx, grads: &mut Grads, options: Options) -> Result<Grads> {
     let (q, r) = (cx.output(0)?, cx.output(1)?);
     if options[0] == R_ONLY {
-        return Err(Error::runtime("linalg.qr: The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to require gradients."));
+        return Err(Error::runtime(
+            "linalg.qr: The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to require gradients.",
+        ));
     }
     let (m, n) = (q.shape()[q.ndim() - 2], r.shape()[r.ndim() - 1]);
     if options[0] == COMPLETE && m > n {
@@ -254,7 +255,9 @@ pub fn qr(a: &Tensor, mode: &str) -> Result<(Tensor, Tensor)> {
         "complete" => COMPLETE,
         "r" => R_ONLY,
         other => {
-            return Err(Error::runtime(format!("linalg.qr received unrecognized mode '{other}' but expected one of 'reduced' (default), 'r', or 'complete'")));
+            return Err(Error::runtime(format!(
+                "linalg.qr received unrecognized mode '{other}' but expected one of 'reduced' (default), 'r', or 'complete'"
+            )));
         }
     };
     two(run(&QR, &[a], [mode, 0])?)
@@ -313,7 +316,11 @@ pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
     }
     let k = tau.shape().last().copied().unwrap_or(0);
     if tau.ndim() + 1 != a.ndim() || tau.shape()[..tau.ndim().saturating_sub(1)] != *batch(a) {
-        return Err(Error::runtime(format!("{op}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {:?} for {:?}", tau.shape(), a.shape())));
+        return Err(Error::runtime(format!(
+            "{op}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {:?} for {:?}",
+            tau.shape(),
+            a.shape()
+        )));
     }
     if k > n {
         return Err(Error::runtime(format!("{op}: input.shape[-1] must be greater than or equal to tau.shape[-1], got {n} and {k}")));
@@ -330,13 +337,13 @@ pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
 /// [`householder_product`] in tensor operations, which can be differentiated.
 fn step_by_step(a: &Tensor, tau: &Tensor, m: usize, n: usize, k: usize) -> Result<Tensor> {
     let v = a.tril(-1)?.add(&Tensor::eye(m, n, a.dtype(), a.device())?)?;
-    let mut q = Tensor::eye(m, n, a.dtype(), a.device())?.expand_to(a.shape())?;
+    let mut q = super::attached(super::attached(Tensor::eye(m, n, a.dtype(), a.device())?.expand_to(a.shape())?, a)?, tau)?;
     for i in (0..k as i64).rev() {
         let column = v.narrow(-1, i, 1)?;
         let scaled = column.mul(&tau.narrow(-1, i, 1)?.unsqueeze(-1)?)?;
         q = q.sub(&scaled.matmul(&column.adjoint()?.matmul(&q)?)?)?;
     }
-    Ok(q)
+    super::laid(&q)
 }
 
 static LDL: Spec = Spec {
@@ -393,5 +400,7 @@ impl Tensor {
 
 /// What a failed Cholesky factorisation means.
 pub(super) fn not_positive(code: i64) -> String {
-    format!("The factorization could not be completed because the input is not positive-definite (the leading minor of order {code} is not positive-definite).")
+    format!(
+        "The factorization could not be completed because the input is not positive-definite (the leading minor of order {code} is not positive-definite)."
+    )
 }

@@ -2,12 +2,15 @@
 
 use super::solve::is_vector;
 use super::spectral::{THIN, eigh_checked, svd_checked};
-use super::{Options, Spec, as_column, as_row, batch, check_dtype, lu_factor, matrices, plain, run, settle, solve, square, stacked, svd};
+use super::{
+    Options, Spec, as_column, as_row, attached, batch, check_dtype, laid, lu_factor, matrices, plain, run, settle, solve, square, stacked,
+    svd,
+};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::ops::Reads;
 use crate::ops::fft::real_of;
 use crate::ops::table::{Args, Op, Out, Value, function, place};
-use crate::ops::Reads;
 use flambeau_base::{DType, Error, Result, show};
 use smallvec::{SmallVec, smallvec};
 
@@ -41,13 +44,13 @@ static DET: Spec = Spec {
         let singular = d.alias().eq(0)?.any()?.item()?.to_bool();
         let n = a.shape()[a.ndim() - 1];
         if !singular || crate::autograd::is_grad_enabled() {
-            let factor = one(&g.mul(&d.conjugated()?)?)?;
+            let factor = one(&g.mul(&d.conj()?)?)?;
             return Ok(smallvec![Some(solve(&a.adjoint()?, &super::eye(n, &a)?.mul(&factor)?)?.0)]);
         }
         // The adjugate: products of all singular values but one.
         let (u, s, vh, _) = svd(&a, THIN)?;
         let others = Tensor::where_(&super::eye(n, &s)?.ne(0)?, 1, &as_row(&s)?)?.prod_dims(Some(&[-1]), false, None)?;
-        let phase = u.det()?.mul(&vh.det()?)?.conjugated()?;
+        let phase = u.det()?.mul(&vh.det()?)?.conj()?;
         Ok(smallvec![Some(u.mul(&as_row(&others.to_dtype(u.dtype())?)?)?.matmul(&vh)?.mul(&one(&g.mul(&phase)?)?)?)])
     },
     reads: Reads::both(1, 1),
@@ -77,8 +80,8 @@ static SLOGDET: Spec = Spec {
         let mut g = of_log.map(|g| g.to_dtype(a.dtype())).transpose()?;
         if let (Some(s), true) = (of_sign, complex) {
             // The sign turns with the imaginary part of the trace.
-            let turn = s.conjugated()?.mul(&cx.output(0)?)?;
-            let imaginary = turn.sub(&turn.conjugated()?)?.mul(0.5)?;
+            let turn = s.conj()?.mul(&cx.output(0)?)?;
+            let imaginary = turn.sub(&turn.conj()?)?.mul(0.5)?;
             g = super::total([g, Some(imaginary)])?;
         }
         let Some(g) = g else { return Ok(smallvec![Some(a.zeros_like()?)]) };
@@ -178,7 +181,11 @@ fn threshold(x: &Tensor, atol: Option<Tensor>, rtol: Option<Tensor>, largest: &T
 /// Sizes of the singular values (absolute eigenvalues), and the largest.
 fn magnitudes(x: &Tensor, hermitian: bool) -> Result<(Tensor, Tensor)> {
     let s = if hermitian { eigh_checked(x, false, false)?.0.abs()? } else { x.svdvals()? };
-    let largest = if s.shape()[s.ndim() - 1] == 0 { Tensor::zeros(&s.shape()[..s.ndim() - 1], s.dtype(), s.device())? } else { s.amax(Some(&[-1]), false)? };
+    let largest = if s.shape()[s.ndim() - 1] == 0 {
+        Tensor::zeros(&s.shape()[..s.ndim() - 1], s.dtype(), s.device())?
+    } else {
+        s.amax(Some(&[-1]), false)?
+    };
     Ok((s, largest))
 }
 
@@ -189,7 +196,7 @@ fn pinv(x: &Tensor, atol: Option<Tensor>, rtol: Option<Tensor>, hermitian: bool)
         square("linalg.pinv", x)?;
     }
     if x.numel() == 0 {
-        return Tensor::zeros(&stacked(batch(x), &[n, m]), x.dtype(), x.device());
+        return attached(Tensor::zeros(&stacked(batch(x), &[n, m]), x.dtype(), x.device())?, x);
     }
     let (_, largest) = magnitudes(&x.alias(), hermitian)?;
     let t = threshold(x, atol, rtol, &largest)?;
@@ -240,7 +247,7 @@ impl Tensor {
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
         let size = square("linalg.matrix_power", self)?;
         if n == 0 {
-            return super::eye(size, self)?.expand_to(self.shape())?.copy();
+            return attached(super::eye(size, self)?.expand_to(self.shape())?.copy()?, self);
         }
         let base = if n < 0 { self.inv()? } else { self.clone() };
         let (mut power, mut rest, mut out) = (base, n.unsigned_abs(), None::<Tensor>);
@@ -333,12 +340,21 @@ fn lstsq(a: &Args) -> Result<Out> {
         return Err(Error::runtime(format!("{op}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")));
     }
     if x.dtype() != b.dtype() {
-        return Err(Error::runtime(format!("{op}: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}", x.dtype(), b.dtype())));
+        return Err(Error::runtime(format!(
+            "{op}: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}",
+            x.dtype(),
+            b.dtype()
+        )));
     }
     let vector = is_vector(x, b);
     let right = if vector { b.unsqueeze(-1)? } else { b.clone() };
     if matrices(op, &right)?.0 != m {
-        return Err(Error::runtime(format!("{op}: input.size(-2) should match other.size({}), got shapes {} and {}", if vector { -1 } else { -2 }, show(x.shape()), show(b.shape()))));
+        return Err(Error::runtime(format!(
+            "{op}: input.size(-2) should match other.size({}), got shapes {} and {}",
+            if vector { -1 } else { -2 },
+            show(x.shape()),
+            show(b.shape())
+        )));
     }
     let rcond = tolerance(a, 2, x)?;
     let limit = match rcond {
@@ -356,16 +372,16 @@ fn lstsq(a: &Args) -> Result<Out> {
         (s, ranks)
     };
     let full = ranks.numel() == 0 || ranks.eq(m.min(n) as i64)?.all()?.item()?.to_bool();
-    let residuals = if m > n && full {
+    let residuals = if m > n && full && driver != "gelsy" {
         let rest = x.matmul(&solution)?.sub(&right)?;
         rest.abs()?.square()?.sum_dims(Some(&[-2]), false, None)?
     } else {
-        Tensor::empty(&[0], real_of(x.dtype()), x.device())?
+        attached(attached(Tensor::empty(&[0], real_of(x.dtype()), x.device())?, x)?, b)?
     };
     let none = |dtype| Tensor::empty(&[0], dtype, x.device());
     let ranks = if driver == "gels" { none(DType::I64)? } else { ranks };
     let s = if matches!(driver, "gelsd" | "gelss") { s } else { none(real_of(x.dtype()))? };
-    let solution = if vector { solution.squeeze(Some(&[-1]))? } else { solution };
+    let solution = if vector { solution.squeeze(Some(&[-1]))? } else { laid(&solution)? };
     Ok(Out::Tuple(smallvec![solution, residuals, ranks, s]))
 }
 
@@ -378,7 +394,9 @@ fn tensorinv(a: &Args) -> Result<Out> {
     let (rows, columns) = x.shape().split_at(at);
     let (m, n): (usize, usize) = (rows.iter().product(), columns.iter().product());
     if m != n {
-        return Err(Error::runtime(format!("linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n} != {m}")));
+        return Err(Error::runtime(format!(
+            "linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n} != {m}"
+        )));
     }
     let inverse = x.reshape(&[n as i64, m as i64])?.inv()?;
     let sizes: Sizes = columns.iter().chain(rows).map(|&n| n as i64).collect();
@@ -398,7 +416,9 @@ fn tensorsolve(a: &Args) -> Result<Out> {
     let n: i64 = tail.iter().product();
     let m = b.numel() as i64;
     if n != m {
-        return Err(Error::runtime(format!("linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got {n} != {m}")));
+        return Err(Error::runtime(format!(
+            "linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got {n} != {m}"
+        )));
     }
     Ok(x.reshape(&[m, n])?.solve(&b.reshape(&[m])?)?.reshape(&tail)?.into())
 }
@@ -507,8 +527,7 @@ pub(super) static OPS: &[Op] = &[
     function("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", lstsq)
         .places(PRIVATE)
         .doc("`X` that makes `A X - B` smallest, the squares of what is left, the rank and the singular values, as far as the driver tells them.")
-        .samples(&["T(4,3), T(4,2)", "T(4,3), T(4), driver='gelsd'"])
-        .without_out(),
+        .samples(&["T(4,3), T(4,2)", "T(4,3), T(4), driver='gelsd'"]),
     function("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensorinv)
         .places(PRIVATE)
         .doc("The inverse of `tensordot` with `self` over its first `ind` dimensions.")

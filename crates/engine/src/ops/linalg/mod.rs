@@ -20,7 +20,7 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
 use crate::backend::transforms::{Factor, Factorize};
-use flambeau_base::{DType, Dims, Error, Layout, Result, show};
+use flambeau_base::{DType, Dims, Error, ErrorKind, Layout, Result, show};
 use smallvec::SmallVec;
 use std::any::Any;
 
@@ -106,7 +106,10 @@ fn matrices(op: &str, x: &Tensor) -> Result<(usize, usize)> {
 fn square(op: &str, x: &Tensor) -> Result<usize> {
     let (m, n) = matrices(op, x)?;
     if m != n {
-        return Err(Error::runtime(format!("{op}: A must be batches of square matrices, but they are {m} by {n} matrices (shape {})", show(x.shape()))));
+        return Err(Error::runtime(format!(
+            "{op}: A must be batches of square matrices, but they are {m} by {n} matrices (shape {})",
+            show(x.shape())
+        )));
     }
     Ok(m)
 }
@@ -115,7 +118,9 @@ fn square(op: &str, x: &Tensor) -> Result<usize> {
 fn check_dtype(op: &str, x: &Tensor) -> Result<()> {
     match x.dtype() {
         DType::F32 | DType::F64 | DType::C64 | DType::C128 => Ok(()),
-        DType::F16 | DType::BF16 => Err(Error::runtime(format!("{op}: Low precision dtypes not supported. Got {}; convert to float32", x.dtype()))),
+        DType::F16 | DType::BF16 => {
+            Err(Error::runtime(format!("{op}: Low precision dtypes not supported. Got {}; convert to float32", x.dtype())))
+        }
         other => Err(Error::runtime(format!("{op}: Expected a floating point or complex tensor as input. Got {other}"))),
     }
 }
@@ -219,10 +224,24 @@ fn check_info(op: &str, info: &Tensor, what: impl Fn(i64) -> String) -> Result<(
         let code = s.to_i64();
         if code != 0 {
             let which = if info.ndim() > 0 { format!("(Batch element {i}): ") } else { String::new() };
-            return Err(Error::runtime(format!("{op}: {which}{}", what(code))));
+            return Err(Error::new(ErrorKind::LinAlg, format!("{op}: {which}{}", what(code))));
         }
     }
     Ok(())
+}
+
+/// The same values column by column in memory.
+fn laid(x: &Tensor) -> Result<Tensor> {
+    x.transpose(-2, -1)?.contiguous()?.transpose(-2, -1)
+}
+
+/// A result that does not depend on `x`, but on which gradients of zero flow to it.
+fn attached(out: Tensor, x: &Tensor) -> Result<Tensor> {
+    if !x.requires_grad() || !crate::autograd::is_grad_enabled() {
+        return Ok(out);
+    }
+    let nothing = x.reshape(&[-1])?.narrow(0, 0, 0)?.sum()?;
+    out.add(&if out.dtype().is_complex() || !nothing.dtype().is_complex() { nothing } else { nothing.real()? })
 }
 
 /// The identity, `n` by `n`, like `x`.

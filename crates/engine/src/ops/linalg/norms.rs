@@ -38,7 +38,9 @@ fn floating(op: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         return Err(Error::runtime(format!("{op}: Expected a floating point or complex tensor as input. Got {}", x.dtype())));
     }
     match dtype {
-        Some(d) if !d.is_float() && !d.is_complex() => Err(Error::runtime(format!("{op}: dtype should be floating point or complex. Got {d}"))),
+        Some(d) if !d.is_float() && !d.is_complex() => {
+            Err(Error::runtime(format!("{op}: dtype should be floating point or complex. Got {d}")))
+        }
         Some(d) if x.dtype().promote(d)? != d => Err(Error::runtime(format!(
             "{op}: the dtype of the input ({}) should be convertible without narrowing to the specified dtype ({d})",
             x.dtype()
@@ -70,6 +72,10 @@ fn matrix_norm(op: &str, x: &Tensor, order: Order, dims: &[i64], keepdim: bool, 
                 std::mem::swap(&mut row, &mut column);
             }
             let sums = x.vector_norm(1.0, Some(&[row]), true, None)?;
+            if p > 0.0 && sums.shape()[column as usize] == 0 {
+                let sums = sums.sum_dims(Some(&[column]), true, None)?;
+                return if keepdim { Ok(sums) } else { sums.squeeze(Some(&[row, column])) };
+            }
             let out = if p > 0.0 { sums.amax(Some(&[column]), true)? } else { sums.amin(Some(&[column]), true)? };
             if keepdim { Ok(out) } else { out.squeeze(Some(&[row, column])) }
         }

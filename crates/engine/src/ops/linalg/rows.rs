@@ -3,7 +3,10 @@
 use super::factor::{ldl_factor, not_positive, permutation};
 use super::solve::{inverse, singular, solve_any};
 use super::spectral::{FULL, THIN, VALUES, eig_checked, eigh_checked, svd_checked};
-use super::{batch, check_dtype, check_info, cholesky, geqrf, householder_product, lu_factor, lu_solve, matrices, qr, solve_triangular, square, stacked};
+use super::{
+    batch, check_dtype, check_info, cholesky, geqrf, householder_product, laid, lu_factor, lu_solve, matrices, qr, solve_triangular,
+    square, stacked,
+};
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, function, place};
 use flambeau_base::{DType, Error, Result};
@@ -20,7 +23,7 @@ fn triple(a: Tensor, b: Tensor, c: Tensor) -> Result<Out> {
 fn cholesky_of(x: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     // The lower triangle is read, or the upper one.
     let (l, info) = cholesky(&if upper { x.adjoint()? } else { x.clone() })?;
-    Ok((if upper { l.adjoint()? } else { l }, info))
+    Ok((if upper { laid(&l.adjoint()?)? } else { l }, info))
 }
 
 fn cholesky_row(a: &Args) -> Result<Out> {
@@ -39,6 +42,13 @@ fn cholesky_ex(a: &Args) -> Result<Out> {
 
 /// `A^-1 B` by Cholesky factors of `A`.
 fn by_cholesky(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
+    if l.requires_grad() && crate::autograd::is_grad_enabled() {
+        // The values of one triangle, with the gradient of the product of whole factors.
+        let one = if upper { l.alias().triu(0)? } else { l.alias().tril(0)? };
+        let whole = l.add(&one.sub(&l.alias())?)?;
+        let a = if upper { whole.adjoint()?.matmul(&whole)? } else { whole.matmul(&whole.adjoint()?)? };
+        return Ok(super::solve(&a, b)?.0);
+    }
     let l = if upper { l.adjoint()? } else { l.clone() };
     solve_triangular(&l.adjoint()?, &solve_triangular(&l, b, false, true, false)?, true, true, false)
 }
@@ -65,7 +75,9 @@ fn factored(a: &Args) -> Result<(Tensor, Tensor, Tensor)> {
 }
 
 fn lu_error(code: i64) -> String {
-    format!("U[{code},{code}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+    format!(
+        "U[{code},{code}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+    )
 }
 
 /// `P`, `L` and `U` from the packed factors.
@@ -73,7 +85,10 @@ fn unpack(lu: &Tensor, pivots: &Tensor, data: bool, with_pivots: bool) -> Result
     let (m, n) = matrices("lu_unpack", lu)?;
     let k = m.min(n);
     if with_pivots && pivots.dtype() != DType::I32 {
-        return Err(Error::runtime(format!("lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {}", pivots.dtype())));
+        return Err(Error::runtime(format!(
+            "lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {}",
+            pivots.dtype()
+        )));
     }
     let empty = || Tensor::empty(&[0], lu.dtype(), lu.device());
     let p = if with_pivots {
@@ -141,8 +156,8 @@ fn old_triangular(a: &Args) -> Result<Out> {
     };
     let lead = flambeau_base::broadcast("triangular_solve", batch(m), batch(b))?;
     let n = m.shape()[m.ndim() - 1];
-    let whole = m.expand_to(&stacked(&lead, &[n, n]))?.copy()?;
-    pair(x, whole)
+    let whole = m.expand_to(&stacked(&lead, &[n, n]))?;
+    pair(x, laid(&if whole.transpose(-2, -1)?.is_contiguous() { whole.copy()? } else { whole })?)
 }
 
 fn is_upper(op: &str, uplo: &str) -> Result<bool> {
@@ -197,10 +212,21 @@ fn ormqr(a: &Args) -> Result<Out> {
     let ((m, k), (rows, columns)) = (matrices(op, x)?, matrices(op, c)?);
     let side = if left { rows } else { columns };
     if side != m || tau.shape().last().is_none_or(|&t| t > k.min(m)) {
-        return Err(Error::runtime(format!("{op}: other.shape[{}] must be equal to input.shape[-2], and tau fit, got {:?}, {:?} and {:?}", if left { -2 } else { -1 }, c.shape(), x.shape(), tau.shape())));
+        return Err(Error::runtime(format!(
+            "{op}: other.shape[{}] must be equal to input.shape[-2], and tau fit, got {:?}, {:?} and {:?}",
+            if left { -2 } else { -1 },
+            c.shape(),
+            x.shape(),
+            tau.shape()
+        )));
     }
     if tau.ndim() + 1 != x.ndim() || tau.dtype() != x.dtype() || c.dtype() != x.dtype() || batch(c) != batch(x) {
-        return Err(Error::runtime(format!("{op}: Expected input, tau and other of one dtype and one batch shape, got {:?}, {:?} and {:?}", x.shape(), tau.shape(), c.shape())));
+        return Err(Error::runtime(format!(
+            "{op}: Expected input, tau and other of one dtype and one batch shape, got {:?}, {:?} and {:?}",
+            x.shape(),
+            tau.shape(),
+            c.shape()
+        )));
     }
     let whole = if k >= m {
         x.narrow(-1, 0, m as i64)?
@@ -209,7 +235,7 @@ fn ormqr(a: &Args) -> Result<Out> {
     };
     let q = householder_product(&whole, tau)?;
     let q = if transpose { q.adjoint()? } else { q };
-    Ok(if left { q.matmul(c)? } else { c.matmul(&q)? }.into())
+    Ok(laid(&if left { q.matmul(c)? } else { c.matmul(&q)? })?.into())
 }
 
 fn householder(a: &Args) -> Result<Out> {

@@ -1,7 +1,7 @@
 //! Triangular and general systems.
 
 use super::factor::{lu_factor, permutation, rows_of};
-use super::{Options, Spec, batch, by_columns, check_dtype, check_info, matrices, plain, run, settle, square, stacked, target};
+use super::{Options, Spec, batch, by_columns, check_dtype, check_info, laid, matrices, plain, run, settle, square, stacked, target};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
@@ -52,11 +52,8 @@ fn solve_in_place(a: &Tensor, x: &Tensor, upper: bool, unit: bool) -> Result<()>
     let count: usize = batch(x).iter().product();
     let single = batch(a).iter().product::<usize>() == 1;
     let dense = |t: &Tensor| t.is_contiguous() || t.transpose(-2, -1).is_ok_and(|t| t.is_contiguous());
-    let a = if single || (batch(a) == batch(x) && dense(a)) {
-        a.clone()
-    } else {
-        a.expand_to(&stacked(batch(x), &[n, n]))?.contiguous()?
-    };
+    let a =
+        if single || (batch(a) == batch(x) && dense(a)) { a.clone() } else { a.expand_to(&stacked(batch(x), &[n, n]))?.contiguous()? };
     let s = a.strides();
     let call = TriangularSolve {
         dtype: x.dtype(),
@@ -81,7 +78,11 @@ pub fn solve_triangular(a: &Tensor, b: &Tensor, upper: bool, left: bool, unit: b
     let n = square(op, a)?;
     let (m, k) = matrices(op, b)?;
     if a.dtype() != b.dtype() {
-        return Err(Error::runtime(format!("{op}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead", a.dtype(), b.dtype())));
+        return Err(Error::runtime(format!(
+            "{op}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
+            a.dtype(),
+            b.dtype()
+        )));
     }
     if n != if left { m } else { k } {
         return Err(Error::runtime(format!(
@@ -95,7 +96,7 @@ pub fn solve_triangular(a: &Tensor, b: &Tensor, upper: bool, left: bool, unit: b
         return Ok(run(&TRIANGULAR, &[a, b], [upper as usize, unit as usize])?.remove(0));
     }
     let x = run(&TRIANGULAR, &[&a.transpose(-2, -1)?, &b.transpose(-2, -1)?], [!upper as usize, unit as usize])?.remove(0);
-    x.transpose(-2, -1)
+    laid(&x.transpose(-2, -1)?)
 }
 
 /// `X` with `A X = B`, from the factors of `A`; with `adjoint`, `A^H X = B`. `X A = B` unless `left`.
@@ -107,24 +108,36 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
         return Err(Error::runtime(format!("{op}: pivots should be a Tensor of scalar type torch.int32, got {}", pivots.dtype())));
     }
     if lu.dtype() != b.dtype() {
-        return Err(Error::runtime(format!("{op}: Expected LU and B to have the same dtype, but found LU of type {} and B of type {} instead", lu.dtype(), b.dtype())));
+        return Err(Error::runtime(format!(
+            "{op}: Expected LU and B to have the same dtype, but found LU of type {} and B of type {} instead",
+            lu.dtype(),
+            b.dtype()
+        )));
     }
     let (m, k) = matrices(op, b)?;
     if n != if left { m } else { k } {
-        return Err(Error::runtime(format!("{op}: Incompatible shapes of A and B for the equation AX = B ({} and {})", show(lu.shape()), show(b.shape()))));
+        return Err(Error::runtime(format!(
+            "{op}: Incompatible shapes of A and B for the equation AX = B ({} and {})",
+            show(lu.shape()),
+            show(b.shape())
+        )));
     }
     if pivots.shape() != &*stacked(batch(lu), &[n]) {
-        return Err(Error::runtime(format!("{op}: Number of pivots per batch should be same as the dimension of the matrix: {} for {}", show(pivots.shape()), show(lu.shape()))));
+        return Err(Error::runtime(format!(
+            "{op}: Number of pivots per batch should be same as the dimension of the matrix: {} for {}",
+            show(pivots.shape()),
+            show(lu.shape())
+        )));
     }
     if !left {
         // X A = B is A^H X^H = B^H.
-        return lu_solve(lu, pivots, &b.adjoint()?, true, !adjoint)?.adjoint();
+        return laid(&lu_solve(lu, pivots, &b.adjoint()?, true, !adjoint)?.adjoint()?);
     }
     let order = permutation(pivots, n)?;
     if adjoint {
         let h = lu.adjoint()?;
         let y = solve_triangular(&h, &solve_triangular(&h, b, false, true, false)?, true, true, true)?;
-        return rows_of(&y, &order.sort(-1, false)?.1);
+        return laid(&rows_of(&y, &order.sort(-1, false)?.1)?);
     }
     let y = solve_triangular(lu, &rows_of(b, &order)?, false, true, true)?;
     solve_triangular(lu, &y, true, true, false)
@@ -187,11 +200,17 @@ pub(super) fn solve_any(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, T
     check_dtype(op, a)?;
     let n = square(op, a)?;
     if a.dtype() != b.dtype() {
-        return Err(Error::runtime(format!("{op}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead", a.dtype(), b.dtype())));
+        return Err(Error::runtime(format!(
+            "{op}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
+            a.dtype(),
+            b.dtype()
+        )));
     }
     let vector = is_vector(a, b);
     if vector && !left {
-        return Err(Error::runtime(format!("{op}: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)")));
+        return Err(Error::runtime(format!(
+            "{op}: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )));
     }
     let b2 = if vector { b.unsqueeze(-1)? } else { b.clone() };
     let (m, k) = matrices(op, &b2)?;
@@ -208,7 +227,7 @@ pub(super) fn solve_any(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, T
         return Ok((if vector { x.squeeze(Some(&[-1]))? } else { x }, info));
     }
     let (x, info) = solve(&a.transpose(-2, -1)?, &b2.transpose(-2, -1)?)?;
-    Ok((x.transpose(-2, -1)?, info))
+    Ok((laid(&x.transpose(-2, -1)?)?, info))
 }
 
 /// What a zero pivot means.
@@ -237,7 +256,9 @@ impl Tensor {
     /// The inverse of square matrices. `RuntimeError` where one is singular.
     pub fn inv(&self) -> Result<Tensor> {
         let (x, info) = inverse(self)?;
-        check_info("linalg.inv", &info, |i| format!("The diagonal element {i} is zero, the inversion could not be completed because the input matrix is singular."))?;
+        check_info("linalg.inv", &info, |i| {
+            format!("The diagonal element {i} is zero, the inversion could not be completed because the input matrix is singular.")
+        })?;
         Ok(x)
     }
 }

@@ -1,6 +1,9 @@
 //! Singular values and eigenvalues.
 
-use super::{Into_, Options, Spec, as_column, as_row, batch, by_columns, check_dtype, check_info, factorize, in_columns, matrices, plain, run, settle, square, stacked, target, total};
+use super::{
+    Into_, Options, Spec, as_column, as_row, batch, by_columns, check_dtype, check_info, factorize, in_columns, matrices, plain, run,
+    settle, square, stacked, target, total,
+};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::transforms::Factor;
@@ -27,12 +30,7 @@ static SVD: Spec = Spec {
             VALUES => smallvec![plain(&[0], a.dtype())?, s, plain(&[0], a.dtype())?, info],
             _ => {
                 let (u, v) = if what == FULL { (m, n) } else { (k, k) };
-                smallvec![
-                    by_columns(&stacked(batch(a), &[m, u]), a.dtype())?,
-                    s,
-                    by_columns(&stacked(batch(a), &[v, n]), a.dtype())?,
-                    info
-                ]
+                smallvec![by_columns(&stacked(batch(a), &[m, u]), a.dtype())?, s, by_columns(&stacked(batch(a), &[v, n]), a.dtype())?, info]
             }
         })
     },
@@ -52,7 +50,12 @@ static SVD: Spec = Spec {
                 crate::ops::copy_into(t, &Tensor::eye(rows, columns, t.dtype(), t.device())?.expand_to(t.shape())?)?;
             }
         }
-        factorize(Factor::Svd, &a, widths, Into_ { values: Some(&s), left: Some(&u), right: Some(&v), info: Some(&info), ..Into_::default() })?;
+        factorize(
+            Factor::Svd,
+            &a,
+            widths,
+            Into_ { values: Some(&s), left: Some(&u), right: Some(&v), info: Some(&info), ..Into_::default() },
+        )?;
         settle(&[(&u, &outputs[0]), (&s, &outputs[1]), (&v, &outputs[2]), (&info, &outputs[3])])
     },
     vjp: svd_vjp,
@@ -133,7 +136,10 @@ pub fn svd(a: &Tensor, what: usize) -> Result<(Tensor, Tensor, Tensor, Tensor)> 
 /// [`svd`] that must have converged.
 pub(super) fn svd_checked(a: &Tensor, what: usize) -> Result<(Tensor, Tensor, Tensor)> {
     let (u, s, v, info) = svd(a, what)?;
-    check_info("linalg.svd", &info, |_| "The algorithm failed to converge because the input matrix is ill-conditioned, has too many repeated singular values, or holds NaN.".into())?;
+    check_info("linalg.svd", &info, |_| {
+        "The algorithm failed to converge because the input matrix is ill-conditioned, has too many repeated singular values, or holds NaN."
+            .into()
+    })?;
     Ok((u, s, v))
 }
 
@@ -150,11 +156,20 @@ static EIGH: Spec = Spec {
     compute: |inputs, outputs, [vectors, upper]| {
         let (l, info) = (target(&outputs[0], false)?, target(&outputs[2], false)?);
         info.zero_()?;
-        let v = if vectors == 1 { target(&outputs[1], true)? } else { Tensor::empty_layout(super::columns(inputs[0].shape())?, inputs[0].dtype(), inputs[0].device())? };
+        let v = if vectors == 1 {
+            target(&outputs[1], true)?
+        } else {
+            Tensor::empty_layout(super::columns(inputs[0].shape())?, inputs[0].dtype(), inputs[0].device())?
+        };
         let lower = if upper == 1 { inputs[0].adjoint()? } else { inputs[0].clone() };
         crate::ops::copy_into(&v, &lower)?;
         let n = v.shape()[v.ndim() - 1];
-        factorize(Factor::Eigh, &v, [if vectors == 1 { n } else { 0 }, 0], Into_ { values: Some(&l), info: Some(&info), ..Into_::default() })?;
+        factorize(
+            Factor::Eigh,
+            &v,
+            [if vectors == 1 { n } else { 0 }, 0],
+            Into_ { values: Some(&l), info: Some(&info), ..Into_::default() },
+        )?;
         settle(&[(&l, &outputs[0]), (&info, &outputs[2])])?;
         if vectors == 1 { settle(&[(&v, &outputs[1])]) } else { Ok(()) }
     },
@@ -166,13 +181,15 @@ static EIGH: Spec = Spec {
             let Some(g) = of_l else { return Ok(smallvec![None]) };
             return Ok(smallvec![Some(v.mul(&as_row(&g)?)?.matmul(&v.adjoint()?)?)]);
         };
+        // Of a Hermitian matrix only the Hermitian part of the gradient counts.
+        let hermitian = |x: Tensor| x.add(&x.adjoint()?)?.mul(0.5);
         let e = differences(&cx.output(0)?)?;
         let x = v.adjoint()?.matmul(&of_v)?.div(&e)?;
         let mut inner = x.sub(&x.diagonal(0, -2, -1)?.diag_embed(0, -2, -1)?)?;
         if let Some(g) = of_l {
             inner = inner.add(&g.diag_embed(0, -2, -1)?)?;
         }
-        Ok(smallvec![Some(v.matmul(&inner)?.matmul(&v.adjoint()?)?)])
+        Ok(smallvec![Some(hermitian(v.matmul(&inner)?.matmul(&v.adjoint()?)?)?)])
     },
     reads: Reads::both(1, 0b11),
     differentiable: 0b11,
@@ -190,7 +207,9 @@ pub fn eigh(a: &Tensor, upper: bool, vectors: bool) -> Result<(Tensor, Tensor, T
 /// [`eigh`] that must have converged.
 pub(super) fn eigh_checked(a: &Tensor, upper: bool, vectors: bool) -> Result<(Tensor, Tensor)> {
     let (l, v, info) = eigh(a, upper, vectors)?;
-    check_info("linalg.eigh", &info, |_| "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues.".into())?;
+    check_info("linalg.eigh", &info, |_| {
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues.".into()
+    })?;
     Ok((l, v))
 }
 
@@ -209,13 +228,19 @@ static EIG: Spec = Spec {
         let a = in_columns(inputs[0])?;
         let (l, info) = (target(&outputs[0], false)?, target(&outputs[2], false)?);
         info.zero_()?;
-        if !a.isfinite()?.all()?.item()?.to_bool() {
+        let parts = if a.dtype().is_complex() { a.contiguous()?.view_as_real()? } else { a.clone() };
+        if !parts.isfinite()?.all()?.item()?.to_bool() {
             return Err(Error::runtime("linalg.eig: torch.linalg.eig: input tensor should not contain infs or NaNs."));
         }
         let v = target(&outputs[1], vectors == 1)?;
         let n = a.shape()[a.ndim() - 1];
         let left = (vectors == 1).then_some(&v);
-        factorize(Factor::Eig, &a, [if vectors == 1 { n } else { 0 }, 0], Into_ { values: Some(&l), left, info: Some(&info), ..Into_::default() })?;
+        factorize(
+            Factor::Eig,
+            &a,
+            [if vectors == 1 { n } else { 0 }, 0],
+            Into_ { values: Some(&l), left, info: Some(&info), ..Into_::default() },
+        )?;
         settle(&[(&l, &outputs[0]), (&v, &outputs[1]), (&info, &outputs[2])])
     },
     vjp: |cx, grads, [vectors, _]| {
@@ -228,7 +253,7 @@ static EIG: Spec = Spec {
             let x = vh.matmul(&g)?;
             let diagonal = x.diagonal(0, -2, -1)?.real()?.to_dtype(x.dtype())?;
             let x = x.sub(&vh.matmul(&v.mul(&as_row(&diagonal)?)?)?)?;
-            let x = x.div(&differences(&l.conjugated()?)?)?;
+            let x = x.div(&differences(&l.conj()?)?)?;
             inner = Some(x.sub(&x.diagonal(0, -2, -1)?.diag_embed(0, -2, -1)?)?);
         }
         if let Some(g) = of_l {
@@ -254,7 +279,9 @@ pub fn eig(a: &Tensor, vectors: bool) -> Result<(Tensor, Tensor, Tensor)> {
 /// [`eig`] that must have converged.
 pub(super) fn eig_checked(a: &Tensor, vectors: bool) -> Result<(Tensor, Tensor)> {
     let (l, v, info) = eig(a, vectors)?;
-    check_info("linalg.eig", &info, |_| "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues.".into())?;
+    check_info("linalg.eig", &info, |_| {
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues.".into()
+    })?;
     Ok((l, v))
 }
 

@@ -11,7 +11,7 @@ type Sizes = SmallVec<[i64; 6]>;
 impl Tensor {
     /// The inner product of two vectors of which the first is conjugated.
     pub fn vdot(&self, other: &Tensor) -> Result<Tensor> {
-        self.conjugated()?.dot(other)
+        self.conj()?.dot(other)
     }
 
     /// Sums of products over the last dimension of both (`torch.inner`); a number beside a tensor multiplies it.
@@ -276,7 +276,7 @@ fn vecdot(a: &Args) -> Result<Out> {
     let shape = broadcast("linalg.vecdot", x.shape(), y.shape())?;
     wrap_dim("linalg.vecdot", dim, shape.len())?;
     let dtype = x.dtype();
-    Ok(x.conjugated()?.expand_to(&shape)?.mul(&y.expand_to(&shape)?)?.sum_dims(Some(&[dim]), false, Some(dtype))?.into())
+    Ok(x.conj()?.expand_to(&shape)?.mul(&y.expand_to(&shape)?)?.sum_dims(Some(&[dim]), false, Some(dtype))?.into())
 }
 
 fn vander(a: &Args) -> Result<Out> {
@@ -335,10 +335,12 @@ pub(super) static OPS: &[Op] = &[
     function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross)
         .doc("Cross products of the vectors along `dim`, of length 3 (the first such dimension unless given).")
         .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), 0"]),
-    function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", |a| Ok(a.tensor(0)?.cross(a.tensor(1)?, a.int(2)?)?.into()))
-        .places(place::PRIVATE)
-        .doc("Cross products of the vectors along `dim`, of length 3.")
-        .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), dim=0"]),
+    function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", |a| {
+        Ok(a.tensor(0)?.cross(a.tensor(1)?, a.int(2)?)?.into())
+    })
+    .places(place::PRIVATE)
+    .doc("Cross products of the vectors along `dim`, of length 3.")
+    .samples(&["T(2,3), T(2,3)", "T(3,2), T(3,1), dim=0"]),
     function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot)
         .places(place::PRIVATE)
         .doc("Inner products of vectors along `dim`, those of `x` conjugated.")

@@ -5,14 +5,23 @@
 //! compare the two. The rest are composites.
 
 mod attention;
+mod average_pool;
 mod batch_norm;
 mod conv;
 mod cross_entropy;
+mod ctc;
+mod distance;
+mod fold;
 mod loss;
+mod loss_margin;
+mod max_pool;
+mod max_pool_rows;
 mod nll;
 mod norm;
 mod norm_channels;
 mod pad;
+mod pool;
+mod resampled;
 mod shuffle;
 mod softmax;
 mod spatial;
@@ -24,15 +33,33 @@ use crate::ops::view::{Reshape, view};
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 
 pub use attention::{AttentionOptions, attention_composite};
+pub use average_pool::Divisor;
 pub use conv::{ConvOptions, Convolution, Padding};
 pub use cross_entropy::Reduction;
+pub use loss_margin::TripletMargin;
 pub use norm::norm_composite;
 pub use pad::PadMode;
 pub use softmax::softmax_composite;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] =
-    &[softmax::OPS, norm::OPS, cross_entropy::OPS, nll::OPS, loss::OPS, attention::OPS, conv::OPS, pad::OPS, shuffle::OPS, batch_norm::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[
+    softmax::OPS,
+    norm::OPS,
+    cross_entropy::OPS,
+    nll::OPS,
+    loss::OPS,
+    attention::OPS,
+    conv::OPS,
+    pad::OPS,
+    shuffle::OPS,
+    batch_norm::OPS,
+    fold::OPS,
+    average_pool::OPS,
+    max_pool_rows::OPS,
+    loss_margin::OPS,
+    distance::OPS,
+    ctc::OPS,
+];
 
 /// A function of tensors.
 pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;

@@ -104,9 +104,14 @@ static LOGSIGMOID: Spec = Spec::new("log_sigmoid", Rule::Float, |k, x| k.log_sig
     .refuses(DType::is_integral)
     .vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.neg()?.sigmoid()?)));
 
-static SILU: Spec = Spec::new("silu", Rule::Common, |k, x| k.silu(x[0]))
-    .refuses(DType::is_integral)
-    .vjp(Reads::INPUT, |cx, g| one(call(&SILU_BACKWARD, &[g.into(), (&cx.operand(0)?).into()])));
+static SILU: Spec = Spec::new("silu", Rule::Common, |k, x| k.silu(x[0])).refuses(DType::is_integral).vjp(Reads::INPUT, |cx, g| {
+    let x = cx.tensor(0)?;
+    if x.dtype().is_complex() {
+        let s = x.sigmoid()?;
+        return one(g.mul(&s.mul(&x.mul(&s.neg()?.add(1.0)?)?.add(1.0)?)?));
+    }
+    one(call(&SILU_BACKWARD, &[g.into(), (&x).into()]))
+});
 
 static SILU_BACKWARD: Spec = Spec::new("silu_backward", Rule::Common, |k, x| {
     let (g, a) = (k.widen(x[0]), k.widen(x[1]));

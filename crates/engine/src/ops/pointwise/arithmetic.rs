@@ -12,8 +12,7 @@ pub(crate) static ADD: Spec = Spec::new("add", Rule::Common, |k, x| k.add(x[0], 
 
 static ADD_SCALED: Spec = Spec::new("add", Rule::Common, |k, x| {
     let (a, b, alpha) = (k.widen(x[0]), k.widen(x[1]), k.widen(x[2]));
-    let scaled = k.mul(b, alpha);
-    k.add(a, scaled)
+    k.fma(b, alpha, a)
 })
 .params(1)
 .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || Ok(g.clone()))?, cx.when(1, || g.mul(&cx.operand(2)?))?, None]));
@@ -24,8 +23,8 @@ pub(crate) static SUB: Spec = Spec::new("sub", Rule::Common, |k, x| k.sub(x[0], 
 
 static SUB_SCALED: Spec = Spec::new("sub", Rule::Common, |k, x| {
     let (a, b, alpha) = (k.widen(x[0]), k.widen(x[1]), k.widen(x[2]));
-    let scaled = k.mul(b, alpha);
-    k.sub(a, scaled)
+    let less = k.neg(alpha);
+    k.fma(b, less, a)
 })
 .params(1)
 .refuses(|d| d == DType::Bool)
@@ -40,8 +39,9 @@ pub(crate) static NEG: Spec =
 static POSITIVE: Spec =
     Spec::new("positive", Rule::Common, |_, x| x[0]).refuses(|d| d == DType::Bool).vjp(Reads::NONE, |_, g| one(Ok(g.clone())));
 
-static ABS: Spec = Spec::new("abs", Rule::Common, |k, x| if k.dtype(x[0]) == DType::Bool { x[0] } else { k.abs(x[0]) })
-    .vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.sign()?)));
+static ABS: Spec = Spec::new("abs", Rule::Real, |k, x| super::complex::magnitude(k, x[0]))
+    .by_parts()
+    .vjp(Reads::INPUT, |cx, g| one(g.mul(&cx.tensor(0)?.sgn()?)));
 
 static SIGN: Spec =
     Spec::new("sign", Rule::Common, |k, x| if k.dtype(x[0]) == DType::Bool { x[0] } else { k.sign(x[0]) }).vjp(Reads::NONE, |_, g| flat(g));
@@ -53,8 +53,7 @@ static SQUARE: Spec =
 static ADDCMUL: Spec = Spec::new("addcmul", Rule::Common, |k, x| {
     let w: SmallVec<[_; 4]> = x.iter().map(|&v| k.widen(v)).collect();
     let scaled = k.mul(w[3], w[1]);
-    let product = k.mul(scaled, w[2]);
-    k.add(w[0], product)
+    k.fma(scaled, w[2], w[0])
 })
 .params(1)
 .vjp(Reads::inputs(0b110), |cx, g| {
@@ -77,15 +76,13 @@ static ADDCDIV: Spec = Spec::new("addcdiv", Rule::Common, |k, x| {
     Ok(smallvec![cx.when(0, || Ok(g.clone()))?, cx.when(1, over)?, cx.when(2, third)?, None])
 });
 
-/// `a + weight * (b - a)`.
+/// `a + weight * (b - a)`, from the nearer end, so that weight 1 gives `b` itself.
 static LERP: Spec = Spec::new("lerp", Rule::Common, |k, x| {
     let (a, b, w) = (k.widen(x[0]), k.widen(x[1]), k.widen(x[2]));
-    // From the nearer end, so that weight 1 gives `b` itself.
-    let (half, one) = (k.like(w, 0.5), k.like(w, 1.0));
-    let span = k.sub(b, a);
-    let (forward, rest) = (k.mul(w, span), k.sub(one, w));
-    let backward = k.mul(span, rest);
-    let (low, high, size) = (k.add(a, forward), k.sub(b, backward), k.abs(w));
+    let one = k.like(w, 1.0);
+    let (span, rest) = (k.sub(b, a), k.sub(w, one));
+    let (low, high, size) = (k.fma(span, w, a), k.fma(span, rest, b), super::complex::magnitude(k, w));
+    let half = k.like(size, 0.5);
     let near = k.lt(size, half);
     k.select(near, low, high)
 })
@@ -160,7 +157,7 @@ pub(super) static OPS: &[Op] = &[
     pointwise("positive(Tensor self) -> Tensor", &POSITIVE).doc("`self`.").samples(&["T(2,3)"]).without_inplace().without_out(),
     pointwise("abs(Tensor self) -> Tensor", &ABS).doc("Magnitude, element by element.").samples(&["T(2,3)"]).reference(|x| x[0].abs()),
     pointwise("absolute(Tensor self) -> Tensor", &ABS).doc("Alias of `abs`.").samples(&["T(2,3)"]),
-    pointwise("sign(Tensor self) -> Tensor", &SIGN).doc("-1, 0 or 1 by the sign, element by element; NaN stays NaN.").samples(&["T(2,3)"]),
+    pointwise("sign(Tensor self) -> Tensor", &SIGN).doc("-1, 0 or 1 by the sign, element by element; 0 for NaN.").samples(&["T(2,3)"]),
     pointwise("square(Tensor self) -> Tensor", &SQUARE)
         .doc("`self * self`, element by element.")
         .samples(&["T(2,3)"])

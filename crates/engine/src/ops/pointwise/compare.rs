@@ -20,8 +20,29 @@ static LOGICAL_NOT: Spec = Spec::new("logical_not", Rule::Logical, |k, x| k.not(
 
 /// Integers are finite numbers.
 fn test(k: &mut Body, x: Val, of_float: fn(&mut Body, Val) -> Val, of_integer: bool) -> Val {
-    if k.dtype(x).is_integral() { k.literal(DType::Bool, of_integer) } else { of_float(k, x) }
+    match k.dtype(x) {
+        d if d.is_integral() => k.literal(DType::Bool, of_integer),
+        d if d.is_complex() => {
+            // Finite if both parts are, NaN or infinite if one is.
+            let (re, im) = (k.real_part(x), k.imag_part(x));
+            let (re, im) = (of_float(k, re), of_float(k, im));
+            if of_integer { k.and(re, im) } else { k.or(re, im) }
+        }
+        _ => of_float(k, x),
+    }
 }
+
+/// Whether it is the infinity of one sign.
+fn infinite(k: &mut Body, x: Val, end: f64) -> Val {
+    if k.dtype(x).is_integral() {
+        return k.literal(DType::Bool, false);
+    }
+    let end = k.like(x, end);
+    k.eq(x, end)
+}
+
+static ISNEGINF: Spec = Spec::new("isneginf", Rule::Compare, |k, x| infinite(k, x[0], f64::NEG_INFINITY)).refuses(DType::is_complex);
+static ISPOSINF: Spec = Spec::new("isposinf", Rule::Compare, |k, x| infinite(k, x[0], f64::INFINITY)).refuses(DType::is_complex);
 
 static ISNAN: Spec = Spec::new("isnan", Rule::Compare, |k, x| test(k, x[0], Body::is_nan, false));
 static ISINF: Spec = Spec::new("isinf", Rule::Compare, |k, x| test(k, x[0], Body::is_inf, false));
@@ -92,6 +113,14 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3)"])
         .without_inplace()
         .without_out(),
+    pointwise("isneginf(Tensor self) -> Tensor", &ISNEGINF)
+        .doc("Whether it is minus infinity, element by element; bool.")
+        .samples(&["T(2,3)"])
+        .without_inplace(),
+    pointwise("isposinf(Tensor self) -> Tensor", &ISPOSINF)
+        .doc("Whether it is plus infinity, element by element; bool.")
+        .samples(&["T(2,3)"])
+        .without_inplace(),
     pointwise("signbit(Tensor self) -> Tensor", &SIGNBIT)
         .doc("Whether the sign is minus (also of -0.0), element by element; bool.")
         .places(place::TORCH | place::METHOD)

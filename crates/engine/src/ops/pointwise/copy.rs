@@ -5,10 +5,10 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::hash::QuickHasher;
 use crate::ops::{OutSpec, Primitive, Reads};
-use crate::tensor::{Overlap, overlap};
+use crate::tensor::{Overlap, lazy, overlap};
 use crate::transform::bind1;
 use flambeau_base::{DType, Device, Layout, MemoryFormat, Result, Scalar};
-use flambeau_ir::{Body, Program};
+use flambeau_ir::{Body, Program, Val};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::cell::RefCell;
@@ -49,6 +49,10 @@ impl Primitive for Cast {
         Ok(smallvec![grads[0].take()])
     }
 
+    fn takes_lazy(&self) -> bool {
+        true
+    }
+
     fn elementwise(&self) -> bool {
         true
     }
@@ -62,33 +66,50 @@ impl Primitive for Cast {
     }
 }
 
+/// A dtype with the bits of NOTE [lazy values].
+type Looks = (DType, u8);
+
 thread_local! {
-    static CONVERSIONS: RefCell<HashMap<(DType, DType), Arc<Program>, BuildHasherDefault<QuickHasher>>> = RefCell::default();
+    static CONVERSIONS: RefCell<HashMap<(Looks, Looks), Arc<Program>, BuildHasherDefault<QuickHasher>>> = RefCell::default();
 }
 
-fn conversion(from: DType, to: DType) -> Result<Arc<Program>> {
+fn conversion(from: Looks, to: Looks) -> Result<Arc<Program>> {
     if let Some(found) = CONVERSIONS.with(|c| c.borrow().get(&(from, to)).cloned()) {
         return Ok(found);
     }
-    let mut body = Body::new(&[from]);
+    let mut body = Body::new(&[from.0]);
     let value = body.input(0);
-    let value = body.convert(value, to);
+    let value = look(&mut body, value, from.1);
+    let value = body.convert(value, to.0);
+    let value = look(&mut body, value, to.1);
     let program = Arc::new(body.finish(&[value])?);
     CONVERSIONS.with(|c| c.borrow_mut().insert((from, to), program.clone()));
     Ok(program)
 }
 
+/// What a lazy view makes of a value in memory, and of a value on its way there.
+fn look(k: &mut Body, x: Val, bits: u8) -> Val {
+    let x = if bits & lazy::CONJ == 0 { x } else { (super::CONJ_PHYSICAL.body)(k, &[x]) };
+    if bits & lazy::NEG == 0 { x } else { k.neg(x) }
+}
+
+fn looks(t: &Tensor) -> Looks {
+    (t.dtype(), t.lazy())
+}
+
+/// The values of a conjugated or negated view in memory of their own.
+pub(crate) const RESOLVE: Cast = Cast { dtype: None, format: MemoryFormat::Preserve };
+
 /// Writes the values of `source`, broadcast and converted, where `target` lies, without looking at gradients or versions.
 ///
 /// Overlapping memory is copied as if from a copy of the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
-    let program = conversion(source.dtype(), target.dtype())?;
     if overlap(target, source) == Overlap::Partial {
         let apart = Tensor::empty_layout(Layout::contiguous(source.shape())?, source.dtype(), source.device())?;
-        run_program(&*conversion(source.dtype(), source.dtype())?, &[], &[source], std::slice::from_ref(&apart))?;
-        return run_program(&program, &[], &[&apart], std::slice::from_ref(target));
+        run_program(&*conversion(looks(source), looks(&apart))?, &[], &[source], std::slice::from_ref(&apart))?;
+        return run_program(&*conversion(looks(&apart), looks(target))?, &[], &[&apart], std::slice::from_ref(target));
     }
-    run_program(&program, &[], &[source], std::slice::from_ref(target))
+    run_program(&*conversion(looks(source), looks(target))?, &[], &[source], std::slice::from_ref(target))
 }
 
 /// Whether a shape broadcasts to a larger one.
@@ -100,6 +121,7 @@ pub fn expandable(from: &[usize], to: &[usize]) -> bool {
 pub(crate) fn fill_with(target: &Tensor, value: Scalar) -> Result<()> {
     let mut body = Body::new(&[]);
     let v = body.param(target.dtype(), 0);
+    let v = look(&mut body, v, target.lazy());
     let program = body.finish(&[v])?;
     run_program(&program, &[value], &[], std::slice::from_ref(target))
 }

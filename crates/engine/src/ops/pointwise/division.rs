@@ -19,7 +19,7 @@ static DIV_FLOOR: Spec = Spec::new("div", Rule::Common, |k, x| k.floor_div(x[0],
     .refuses(|d| d == DType::Bool)
     .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 
-static DIV_TRUNC: Spec = Spec::new("div", Rule::Common, |k, x| k.trunc_div(x[0], x[1]))
+pub(crate) static DIV_TRUNC: Spec = Spec::new("div", Rule::Common, |k, x| k.trunc_div(x[0], x[1]))
     .refuses(|d| d == DType::Bool)
     .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 

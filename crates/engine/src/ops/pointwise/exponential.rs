@@ -9,11 +9,12 @@ use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
 
 pub(crate) static EXP: Spec = Spec::new("exp", Rule::Float, |k, x| k.exp(x[0])).vjp(Reads::OUTPUT, |cx, g| one(g.mul(&cx.output()?)));
 static EXP2: Spec = Spec::new("exp2", Rule::Float, |k, x| k.exp2(x[0])).vjp(Reads::OUTPUT, |cx, g| one(g.mul(&cx.output()?.mul(LN_2)?)));
-static LOG: Spec = Spec::new("log", Rule::Float, |k, x| k.log(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.operand(0)?)));
+pub(super) static LOG: Spec = Spec::new("log", Rule::Float, |k, x| k.log(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.operand(0)?)));
 static LOG2: Spec = Spec::new("log2", Rule::Float, |k, x| k.log2(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.mul(LN_2)?)));
 static LOG10: Spec =
     Spec::new("log10", Rule::Float, |k, x| k.log10(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.mul(LN_10)?)));
-static LOG1P: Spec = Spec::new("log1p", Rule::Float, |k, x| k.log1p(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.add(1.0)?)));
+pub(super) static LOG1P: Spec =
+    Spec::new("log1p", Rule::Float, |k, x| k.log1p(x[0])).vjp(Reads::INPUT, |cx, g| one(g.div(&cx.tensor(0)?.add(1.0)?)));
 
 static ERF: Spec = Spec::new("erf", Rule::Float, |k, x| k.erf(x[0])).vjp(Reads::INPUT, |cx, g| one(g.mul(&bell(&cx.tensor(0)?)?)));
 static ERFC: Spec =
@@ -82,6 +83,16 @@ impl Tensor {
     /// `log(1 + x)`, element by element.
     pub fn log1p(&self) -> Result<Tensor> {
         call(&LOG1P, &[self.into()])
+    }
+
+    /// 2 to the power of each element.
+    pub fn exp2(&self) -> Result<Tensor> {
+        call(&EXP2, &[self.into()])
+    }
+
+    /// Complementary error function, element by element.
+    pub fn erfc(&self) -> Result<Tensor> {
+        call(&ERFC, &[self.into()])
     }
 
     /// Error function, element by element.

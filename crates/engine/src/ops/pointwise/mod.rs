@@ -6,20 +6,29 @@
 
 mod activation;
 mod arithmetic;
+mod bessel;
 mod bitwise;
 mod compare;
+mod complex;
 mod copy;
 mod division;
 mod exponential;
+mod gamma;
 mod gelu;
+mod logarithmic;
+mod normal;
+mod number;
+mod polynomial;
 mod power;
 mod program;
 mod rounding;
 mod select;
 mod trigonometric;
 
-pub(crate) use copy::fill_with;
+pub(crate) use complex::CONJ_PHYSICAL;
+pub(crate) use copy::{RESOLVE, fill_with};
 pub use copy::{copy_into, expandable};
+pub(crate) use division::DIV_TRUNC;
 pub(crate) use power::power_of;
 pub use program::{FusedOp, Link, fuse};
 pub(crate) use select::MASKED_FILL;
@@ -46,6 +55,13 @@ pub(super) static FAMILIES: &[&[super::Op]] = &[
     bitwise::OPS,
     activation::OPS,
     gelu::OPS,
+    complex::OPS,
+    number::OPS,
+    logarithmic::OPS,
+    gamma::OPS,
+    normal::OPS,
+    bessel::OPS,
+    polynomial::OPS,
     select::OPS,
 ];
 
@@ -66,6 +82,12 @@ pub enum Rule {
     First,
     /// Common dtype; floats are refused.
     Integral,
+    /// As [`Rule::Common`]; complex numbers give one of their parts' dtype.
+    Real,
+    /// As [`Rule::Float`]; complex numbers give one of their parts' dtype.
+    RealFloat,
+    /// Common dtype, a real float; gives the complex dtype of such parts.
+    Complex,
 }
 
 /// A pointwise operation.
@@ -84,18 +106,29 @@ pub struct Spec {
     pub vjp: Option<fn(&OpCx, &Tensor) -> Result<Grads>>,
     /// Dtypes that it refuses, beyond those that its steps lack.
     pub refuses: fn(DType) -> bool,
+    /// The derivative rule is written for complex numbers as it stands; see [`Spec::by_parts`].
+    pub by_parts: bool,
 }
 
 impl Spec {
     /// An operation that has no derivative.
     pub const fn new(name: &'static str, rule: Rule, body: fn(&mut Body, &[Val]) -> Val) -> Spec {
-        Spec { name, rule, params: 0, body, reads: Reads::NONE, vjp: None, refuses: |_| false }
+        Spec { name, rule, params: 0, body, reads: Reads::NONE, vjp: None, refuses: |_| false, by_parts: false }
     }
 
     /// Its derivative and what that reads.
     pub const fn vjp(mut self, reads: Reads, vjp: fn(&OpCx, &Tensor) -> Result<Grads>) -> Spec {
         self.reads = reads;
         self.vjp = Some(vjp);
+        self
+    }
+
+    /// It is not holomorphic: its rule gives the gradients of complex numbers by itself.
+    ///
+    /// Other rules are those of real numbers: of a complex gradient they are given the conjugate, and what they make of
+    /// it is conjugated again, which is `g * conj(f')`.
+    pub const fn by_parts(mut self) -> Spec {
+        self.by_parts = true;
         self
     }
 
@@ -247,13 +280,18 @@ impl Pointwise {
             }
         }
         let mut compute = promotion.result()?;
-        if rule == Rule::Float && compute.is_integral() {
+        if matches!(rule, Rule::Float | Rule::RealFloat) && compute.is_integral() {
             compute = default_dtype();
         }
         if (self.spec.refuses)(compute) || (rule == Rule::Integral && !compute.is_integral()) {
             return Err(Error::not_implemented(format!("{}: not implemented for {compute}", self.spec.name)));
         }
-        let result = if matches!(rule, Rule::Compare | Rule::Logical) { DType::Bool } else { compute };
+        let result = match rule {
+            Rule::Compare | Rule::Logical => DType::Bool,
+            Rule::Real | Rule::RealFloat => compute.to_real(),
+            Rule::Complex => compute.to_complex(),
+            _ => compute,
+        };
         Ok((compute, result))
     }
 
@@ -277,6 +315,17 @@ impl Pointwise {
         }
         let sizes = broadcast_all(self.spec.name, inputs.iter().map(|t| t.shape()))?;
         Layout::of_result(&sizes, &layouts)
+    }
+
+    /// Applies a derivative rule, see [`Spec::by_parts`].
+    fn apply(&self, rule: fn(&OpCx, &Tensor) -> Result<Grads>, cx: &Cx, grad: &Tensor) -> Result<Grads> {
+        let cx = OpCx { cx, op: self };
+        let plain = self.spec.reads == Reads::NONE && !self.scalars.iter().flatten().any(|s| s.dtype().is_complex());
+        if self.spec.by_parts || plain || !grad.dtype().is_complex() {
+            return rule(&cx, grad);
+        }
+        let grads = rule(&cx, &grad.conj()?)?;
+        grads.into_iter().map(|g| g.map(|g| g.conj()).transpose()).collect()
     }
 
     fn compute_with(&self, resolved: &program::Resolved, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
@@ -312,7 +361,7 @@ impl Primitive for Pointwise {
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(grad) = grads[0].take() else { return Ok(smallvec::smallvec![None; cx.inputs()]) };
         let rule = self.spec.vjp.ok_or_else(|| Error::not_implemented(format!("derivative for {} is not implemented", self.spec.name)))?;
-        let of_operands = rule(&OpCx { cx, op: self }, &grad)?;
+        let of_operands = self.apply(rule, cx, &grad)?;
         // Broadcast operands are summed to their shape by the engine, see `backward::fit`.
         Ok(of_operands.into_iter().zip(&self.scalars).filter(|(_, s)| s.is_none()).map(|(g, _)| g).collect())
     }

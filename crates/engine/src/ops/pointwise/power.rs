@@ -4,7 +4,7 @@ use super::{Arg, Operand, Rule, Spec, call, one};
 use crate::Tensor;
 use crate::ops::Reads;
 use crate::ops::table::{Args, Op, choose, pointwise};
-use flambeau_base::{DType, Error, Result, Scalar};
+use flambeau_base::{Complex64, DType, Error, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 static POW: Spec =
@@ -22,6 +22,7 @@ static POW_2: Spec =
 /// `e * x^(e - 1) * g`; 0 where the exponent is 0, whatever the base.
 fn base_gradient(g: &Tensor, x: &Tensor, e: &Arg) -> Result<Tensor> {
     match e {
+        Arg::Scalar(Scalar::Complex(z)) => g.mul(&x.pow(Scalar::Complex(*z - 1.0))?.mul(Scalar::Complex(*z))?),
         Arg::Scalar(s) if s.to_f64() == 0.0 => Tensor::zeros(g.shape(), g.dtype(), g.device()),
         Arg::Scalar(s) => g.mul(&x.pow(s.to_f64() - 1.0)?.mul(s.to_f64())?),
         Arg::Tensor(e) => {
@@ -34,6 +35,9 @@ fn base_gradient(g: &Tensor, x: &Tensor, e: &Arg) -> Result<Tensor> {
 /// `x^e * log(x) * g`; 0 where the base is 0 and the exponent is not negative.
 fn exponent_gradient(g: &Tensor, x: &Arg, y: &Tensor) -> Result<Tensor> {
     match x {
+        Arg::Scalar(s) if s.to_complex() != Complex64::ZERO && y.dtype().is_complex() => {
+            g.mul(&y.mul(Scalar::Complex(s.to_complex().ln()))?)
+        }
         Arg::Scalar(s) if s.to_f64() == 0.0 => {
             let zero = Tensor::zeros(g.shape(), g.dtype(), g.device())?;
             Tensor::where_(&y.isinf()?, &y.neg()?.mul(g)?, &zero)
@@ -93,7 +97,7 @@ impl Tensor {
     /// Power, element by element.
     pub fn pow<'a>(&self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
         match exponent.into() {
-            Operand::Scalar(s) if s.to_f64() == 2.0 && self.dtype().is_float() => call(&POW_2, &[self.into()]),
+            Operand::Scalar(s) if s.to_f64() == 2.0 && !s.dtype().is_complex() && self.dtype().is_float() => call(&POW_2, &[self.into()]),
             e => call(&POW, &[self.into(), e]),
         }
     }

@@ -7,7 +7,7 @@ use crate::ops::table::{Args, Op, Value, choose, place, pointwise};
 use flambeau_base::{DType, Error, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 
-static WHERE: Spec = Spec::new("where", Rule::Select, |k, x| k.select(x[0], x[1], x[2])).vjp(Reads::INPUT, |cx, g| {
+pub(super) static WHERE: Spec = Spec::new("where", Rule::Select, |k, x| k.select(x[0], x[1], x[2])).vjp(Reads::INPUT, |cx, g| {
     Ok(smallvec![
         None,
         cx.when(1, || call(&WHERE, &[(&cx.operand(0)?).into(), g.into(), 0.into()]))?,

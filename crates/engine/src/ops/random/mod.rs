@@ -1,5 +1,6 @@
 //! Random tensors: the draws of [`crate::random`] put where tensors lie.
 
+mod dropout;
 mod factories;
 mod inplace;
 mod sample;
@@ -11,7 +12,7 @@ use crate::tensor::Element;
 use flambeau_base::{DType, Layout, Result};
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[Op]] = &[factories::OPS, inplace::OPS, sample::OPS];
+pub(super) static FAMILIES: &[&[Op]] = &[factories::OPS, inplace::OPS, sample::OPS, dropout::OPS];
 
 pub(crate) fn generator(given: Option<Generator>) -> Generator {
     given.unwrap_or_else(|| default_generator().clone())

@@ -41,7 +41,10 @@ impl Tensor {
     /// ```
     pub fn cov(&self, correction: i64, fweights: Option<&Tensor>, aweights: Option<&Tensor>) -> Result<Tensor> {
         if self.ndim() > 2 {
-            return Err(Error::runtime(format!("cov: expected input to have two or fewer dimensions but got shape {}", show(self.shape()))));
+            return Err(Error::runtime(format!(
+                "cov: expected input to have two or fewer dimensions but got shape {}",
+                show(self.shape())
+            )));
         }
         if self.dtype() == DType::Bool {
             return Err(Error::runtime("cov: bool dtype is not supported for input"));
@@ -299,7 +302,8 @@ fn trapezoids(op: &str, y: &Tensor, x: Option<&Tensor>, dx: Scalar, dim: i64) ->
         return Err(Error::runtime(format!("{op}: received a bool input for `x` or `y`, but bool is not supported")));
     }
     let n = y.shape()[d as usize] as i64;
-    let both = |t: &Tensor, d: i64, n: i64| -> Result<(Tensor, Tensor)> { Ok((t.narrow(d, 1, (n - 1).max(0))?, t.narrow(d, 0, (n - 1).max(0))?)) };
+    let both =
+        |t: &Tensor, d: i64, n: i64| -> Result<(Tensor, Tensor)> { Ok((t.narrow(d, 1, (n - 1).max(0))?, t.narrow(d, 0, (n - 1).max(0))?)) };
     if n == 0 {
         return Ok((y.clone(), d));
     }

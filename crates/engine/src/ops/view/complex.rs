@@ -1,27 +1,37 @@
 //! The same bytes as elements of another dtype: parts of complex numbers, and anything else.
 
-use super::window::embed;
-use super::{Step, View, Window, view};
+use super::{View, view};
 use crate::Tensor;
 use crate::autograd::OutputInfo;
-use crate::ops::table::{Args, Op, Out, place, view_row};
+use crate::ops::table::{Op, place, view_row};
 use flambeau_base::{DType, Dims, Error, Layout, Result, Strides};
-use smallvec::smallvec;
 
 /// Complex numbers as pairs of real ones: a new last dimension of size 2.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AsReal;
 
-impl View for AsReal {
-    const NAME: &'static str = "view_as_real";
-
-    fn layout(&self, input: &Tensor) -> Result<Layout> {
+impl AsReal {
+    /// The layout of the pairs.
+    pub(super) fn pairs(input: &Tensor) -> Result<Layout> {
         let l = input.layout();
         let mut sizes = Dims::from_slice(l.sizes());
         let mut strides: Strides = l.strides().iter().map(|s| s.saturating_mul(2)).collect();
         sizes.push(2);
         strides.push(1);
-        Layout::strided(Self::NAME, &sizes, &strides, l.offset() * 2)
+        Layout::strided("view_as_real", &sizes, &strides, l.offset() * 2)
+    }
+}
+
+impl View for AsReal {
+    const NAME: &'static str = "view_as_real";
+
+    fn layout(&self, input: &Tensor) -> Result<Layout> {
+        if input.is_conj() {
+            return Err(Error::runtime(
+                "view_as_real: view_as_real doesn't work on unresolved conjugated tensors. Call resolve_conj() first; its result does not share memory with this tensor.",
+            ));
+        }
+        AsReal::pairs(input)
     }
 
     fn dtype(&self, input: &Tensor) -> DType {
@@ -71,42 +81,6 @@ impl View for AsComplex {
     }
 }
 
-macro_rules! part {
-    ($(#[$doc:meta])* $t:ident, $name:literal, $index:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-        pub struct $t;
-
-        impl View for $t {
-            const NAME: &'static str = $name;
-
-            fn layout(&self, input: &Tensor) -> Result<Layout> {
-                let pairs = AsReal.layout(input)?;
-                Ok(pairs.select(pairs.ndim() - 1, $index))
-            }
-
-            fn dtype(&self, input: &Tensor) -> DType {
-                input.dtype().to_real()
-            }
-
-            fn transpose(&self, grad: &Tensor, input: &OutputInfo) -> Result<Tensor> {
-                let mut pairs = input.sizes.clone();
-                pairs.push(2);
-                let window = Window(smallvec![Step::Select { dim: input.sizes.len(), index: $index }]);
-                view(AsComplex, &embed(window, grad, &pairs)?)
-            }
-        }
-    };
-}
-part!(
-    /// Real parts of complex numbers.
-    Real, "real", 0
-);
-part!(
-    /// Imaginary parts of complex numbers.
-    Imag, "imag", 1
-);
-
 /// The same bytes as elements of another dtype. Gradients do not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Retyped(pub DType);
@@ -117,6 +91,12 @@ impl View for Retyped {
     fn layout(&self, input: &Tensor) -> Result<Layout> {
         let l = input.layout();
         let (from, to) = (input.dtype().size(), self.0.size());
+        if input.lazy() != 0 {
+            return Err(Error::runtime(format!(
+                "view: torch.Tensor.view is not supported for {} view tensors when converting to a different dtype.",
+                if input.is_conj() { "conjugate" } else { "negative" }
+            )));
+        }
         if from == to {
             return Ok(l.clone());
         }
@@ -189,36 +169,6 @@ impl Tensor {
         }
         view(AsComplex, self)
     }
-
-    /// Real parts, as a view; real numbers are their own.
-    pub fn real(&self) -> Result<Tensor> {
-        if self.dtype().is_complex() { view(Real, self) } else { Ok(self.clone()) }
-    }
-
-    /// Imaginary parts, as a view. `RuntimeError` for real numbers.
-    pub fn imag(&self) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            return Err(Error::type_error(format!(
-                "imag: imag is not implemented for tensors with non-complex dtypes, got {}.",
-                self.dtype()
-            )));
-        }
-        view(Imag, self)
-    }
-
-    /// Complex conjugates, as a tensor of its own; real numbers are their own.
-    pub(crate) fn conjugated(&self) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            return Ok(self.clone());
-        }
-        let pairs = self.view_as_real()?;
-        let signs = Tensor::from_slice(&[1.0f64, -1.0], &[2])?.to_dtype(pairs.dtype())?;
-        pairs.mul(&signs)?.contiguous()?.view_as_complex()
-    }
-}
-
-fn real(a: &Args) -> Result<Out> {
-    Ok(a.tensor(0)?.real()?.into())
 }
 
 pub(super) static OPS: &[Op] = &[
@@ -231,10 +181,4 @@ pub(super) static OPS: &[Op] = &[
         .doc("Pairs of real numbers, the last dimension, as complex ones: a view.")
         .by_layout()
         .samples(&["T(3,2)"]),
-    view_row("real(Tensor(a) self) -> Tensor(a)", real)
-        .doc("Real parts: a view of complex numbers, and real numbers themselves.")
-        .samples(&["T(2,3)"]),
-    view_row("imag(Tensor(a) self) -> Tensor(a)", |a| Ok(a.tensor(0)?.imag()?.into()))
-        .doc("Imaginary parts of complex numbers: a view. A RuntimeError for real numbers.")
-        .samples(&["C(2,3)"]),
 ];

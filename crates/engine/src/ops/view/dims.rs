@@ -79,7 +79,7 @@ impl Tensor {
             )));
         }
         let t = self.mT()?;
-        if t.dtype().is_complex() { t.conjugated() } else { Ok(t) }
+        t.conj()
     }
 
     /// A vector, matrix or three-dimensional tensor at least, by new dimensions of size 1.

@@ -9,6 +9,7 @@ mod complex;
 pub(crate) mod copies;
 mod dims;
 mod metadata;
+mod part;
 mod rearrange;
 mod regroup;
 mod repeat;
@@ -19,7 +20,8 @@ mod triangle;
 mod window;
 
 pub use basic::*;
-pub use complex::{AsComplex, AsReal, Imag, Real, Retyped};
+pub use complex::{AsComplex, AsReal, Retyped};
+pub use part::{Conj, Imag, Neg, Real};
 pub use regroup::infer_size;
 pub use split::{Split, Unbind};
 pub use strided::{AsStrided, Unfold};
@@ -36,8 +38,18 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The files of this family, each with its rows.
-pub(super) static FAMILIES: &[&[super::Op]] =
-    &[rows::OPS, regroup::OPS, split::OPS, complex::OPS, strided::OPS, rearrange::OPS, repeat::OPS, triangle::OPS, metadata::OPS];
+pub(super) static FAMILIES: &[&[super::Op]] = &[
+    rows::OPS,
+    regroup::OPS,
+    split::OPS,
+    complex::OPS,
+    part::OPS,
+    strided::OPS,
+    rearrange::OPS,
+    repeat::OPS,
+    triangle::OPS,
+    metadata::OPS,
+];
 
 /// A view: a rule for layouts and its transpose for gradients.
 pub trait View: Clone + Debug + Send + Sync + 'static {
@@ -55,6 +67,11 @@ pub trait View: Clone + Debug + Send + Sync + 'static {
     /// The dtype of the result, where it is not the input's.
     fn dtype(&self, input: &Tensor) -> DType {
         input.dtype()
+    }
+
+    /// The bits of NOTE [lazy values] of the result, where they are not the input's.
+    fn lazy(&self, input: &Tensor) -> u8 {
+        input.lazy()
     }
 
     /// The gradient of the input, which looked like `input`.
@@ -80,7 +97,7 @@ impl<V: View> Primitive for Viewed<V> {
 
     fn run(&self, inputs: &[&Tensor]) -> Result<Outputs> {
         let input = inputs[0];
-        Ok(smallvec![input.alias_with(self.0.layout(input)?, self.0.dtype(input))])
+        Ok(smallvec![input.alias_lazy(self.0.layout(input)?, self.0.dtype(input), self.0.lazy(input))])
     }
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {

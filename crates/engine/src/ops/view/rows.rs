@@ -37,7 +37,7 @@ fn hermitian(a: &Args) -> Result<Out> {
     if t.ndim() != 2 && t.ndim() != 0 {
         return Err(Error::runtime(format!("H: tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.ndim())));
     }
-    Ok(if t.ndim() == 0 { t.clone() } else { t.adjoint()? }.into())
+    Ok(if t.ndim() == 0 { t.conj()? } else { t.adjoint()? }.into())
 }
 
 fn expanded(t: &Tensor, sizes: &[i64]) -> Result<Out> {

@@ -301,9 +301,11 @@ pub(super) static OPS: &[Op] = &[
     view_row("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |a| list(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)))
         .doc("At most `chunks` views of equal length along dimension `dim`; the last may be shorter.")
         .samples(&["T(5,2), 2", "T(2,6), 3, dim=-1"]),
-    view_row("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| list(a.tensor(0)?.split(a.int(1)?, a.int(2)?)))
-        .doc("`split`.")
-        .samples(&["T(5,2), 2"]),
+    view_row("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| {
+        list(a.tensor(0)?.split(a.int(1)?, a.int(2)?))
+    })
+    .doc("`split`.")
+    .samples(&["T(5,2), 2"]),
     view_row("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", |a| {
         list(a.tensor(0)?.split_with_sizes(&a.ints(1)?, a.int(2)?))
     })

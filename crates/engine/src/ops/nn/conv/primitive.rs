@@ -146,8 +146,7 @@ impl Primitive for Convolution {
         }
         let dtype = wide(out.dtype());
         let a = brought(inputs[0], dtype, self.format)?;
-        // The weight is read once for each part of the result, whatever its strides.
-        let b = if self.kind == Kind::Weight { brought(inputs[1], dtype, self.format)? } else { brought_any(inputs[1], dtype)? };
+        let b = if self.kind == Kind::Weight { brought(inputs[1], dtype, self.format)? } else { brought_weight(inputs[1], dtype)? };
         let bias = inputs.get(2).map(|b| brought(b, dtype, MemoryFormat::Contiguous)).transpose()?;
         if out.dtype() == dtype && out.layout().is_contiguous_in(self.format) {
             return self.compute_wide(&a, &b, bias.as_ref(), out);
@@ -195,6 +194,14 @@ pub(super) fn apply(op: &Convolution, x: &Tensor, w: &Tensor, bias: Option<&Tens
     }
 }
 
-fn brought_any(t: &Tensor, dtype: DType) -> Result<Tensor> {
-    if t.dtype() == dtype { Ok(t.clone()) } else { brought(t, dtype, MemoryFormat::Contiguous) }
+/// The weight with input channels fastest, as it is read.
+fn brought_weight(w: &Tensor, dtype: DType) -> Result<Tensor> {
+    let order: SmallVec<[usize; 6]> = std::iter::once(0).chain(2..w.ndim()).chain([1]).collect();
+    let layout = Layout::in_order(w.shape(), &order)?;
+    if w.dtype() == dtype && (w.shape()[1] == 1 || w.strides() == layout.strides()) {
+        return Ok(w.clone());
+    }
+    let fresh = Tensor::empty_layout(layout, dtype, w.device())?;
+    crate::ops::copy_into(&fresh, w)?;
+    Ok(fresh)
 }

@@ -1,9 +1,9 @@
 //! Householder QR in blocks, with LAPACK's vectors and factors (Schreiber and Van Loan, 1989).
 
-use super::Number;
+use crate::Number;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use rustfft::num_traits::{Float, Zero};
+use num_traits::{Float, Zero};
 
 /// Columns that are reduced together.
 const BLOCK: usize = 32;

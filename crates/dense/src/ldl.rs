@@ -1,7 +1,7 @@
 //! `A = L D L^H` (or `L D L^T`) with pivots, `D` of blocks of one or two (Bunch and Kaufman, 1977), packed as LAPACK does.
 
-use super::Number;
-use rustfft::num_traits::{Float, Zero};
+use crate::Number;
+use num_traits::{Float, Zero};
 
 /// Which size counts in comparisons: `|re| + |im|`.
 fn size<T: Number>(z: T) -> T::R {
@@ -11,7 +11,7 @@ fn size<T: Number>(z: T) -> T::R {
 /// The lower triangle of `a` factorised in place. Pivots count from 1; two equal negative ones stand for a block of two.
 /// Gives the first zero on the diagonal of `D`, from 1 on, or 0.
 pub fn factor<T: Number>(a: &mut [T], n: usize, pivots: &mut [i32], hermitian: bool) -> i32 {
-    let bound = (<T::R as rustfft::num_traits::One>::one() + Float::sqrt(seventeen::<T>())) / eight::<T>();
+    let bound = (<T::R as num_traits::One>::one() + Float::sqrt(seventeen::<T>())) / eight::<T>();
     let turned = |z: T| if hermitian { z.conjugate() } else { z };
     let zero = <T::R as Zero>::zero();
     let at = |i: usize, j: usize| j * n + i;
@@ -83,12 +83,12 @@ pub fn factor<T: Number>(a: &mut [T], n: usize, pivots: &mut [i32], hermitian: b
 }
 
 fn seventeen<T: Number>() -> T::R {
-    let two = <T::R as rustfft::num_traits::One>::one() + <T::R as rustfft::num_traits::One>::one();
-    two * two * two * two + <T::R as rustfft::num_traits::One>::one()
+    let two = <T::R as num_traits::One>::one() + <T::R as num_traits::One>::one();
+    two * two * two * two + <T::R as num_traits::One>::one()
 }
 
 fn eight<T: Number>() -> T::R {
-    let two = <T::R as rustfft::num_traits::One>::one() + <T::R as rustfft::num_traits::One>::one();
+    let two = <T::R as num_traits::One>::one() + <T::R as num_traits::One>::one();
     two * two * two
 }
 
