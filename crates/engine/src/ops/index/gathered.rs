@@ -142,7 +142,7 @@ fn segments(a: &Args) -> Result<Out> {
     };
     let (n, count) = (x.shape()[axis], ends.shape()[axis]);
     let mut lead: Sizes = x.shape()[..axis].iter().map(|&n| n as i64).collect();
-    let at = Tensor::from_slice(&(0..n as i64).collect::<Vec<_>>(), &[n])?;
+    let at = Tensor::ones(&[n], DType::I64, x.device())?.cumsum(0, None)?.sub(1)?;
     lead.push(n as i64);
     let at = at.expand(&lead)?.contiguous()?;
     // What lies behind the last segment goes into one more, which is left out in the end.
@@ -189,6 +189,9 @@ fn counted(places: &Tensor, bins: usize, weights: Option<&Tensor>, dtype: DType)
 }
 
 fn check_histogram(op: &str, x: &Tensor, bins: i64) -> Result<()> {
+    if x.device().is_meta() {
+        return Err(Error::not_implemented(format!("{op}: tensors on the meta device have no values to count")));
+    }
     if bins <= 0 {
         return Err(Error::runtime(format!("{op}: bins must be > 0, but got {bins}")));
     }
@@ -302,6 +305,9 @@ fn check_weight(op: &str, x: &Tensor, weight: Option<&Tensor>, last: usize) -> R
 fn histogram(a: &Args) -> Result<Out> {
     let (x, by_edges) = (a.tensor(0)?.alias(), matches!(a.values[1], Value::Tensor(_)));
     let (weight, density) = if by_edges { (a.opt_tensor(2)?, a.bool(3)?) } else { (a.opt_tensor(3)?, a.bool(4)?) };
+    if x.device().is_meta() {
+        return Err(Error::not_implemented("histogram: tensors on the meta device have no values to count"));
+    }
     let flat = x.reshape(&[-1, 1])?;
     check_weight("histogram", &x, weight, 0)?;
     let edges = match &a.values[1] {
@@ -335,6 +341,9 @@ fn histogram(a: &Args) -> Result<Out> {
 /// Edges for each column: numbers of bins, or what was given.
 fn histogramdd(a: &Args) -> Result<Out> {
     let x = a.tensor(0)?.alias();
+    if x.device().is_meta() {
+        return Err(Error::not_implemented("histogramdd: tensors on the meta device have no values to count"));
+    }
     if x.ndim() < 2 {
         return Err(Error::runtime(format!(
             "histogramdd: input tensor should have at least 2 dimensions, but got shape {}",
@@ -473,7 +482,7 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(9), 4, -1, 1", "T(2,3), 3"]),
     function("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)", histogram)
         .doc("Counts (or sums of weights) between edges.")
-        .samples(&["T(9), T(1; 0..1)"]),
+        .samples(&["T(9; 0..1), T(1; 0..1)"]),
     function(
         "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         histogram,

@@ -539,10 +539,10 @@ pub(super) static OPS: &[Op] = &[
     function("linalg_polar(Tensor A) -> (Tensor U, Tensor H)", polar)
         .places(PRIVATE)
         .doc("`A = U H`: orthonormal columns and a positive-semidefinite matrix.")
-        .samples(&["T(0,0)"]),
+        .samples(&["T(3,2)"]),
     function("linalg_matrix_sqrth(Tensor self) -> Tensor", sqrth)
         .places(PRIVATE)
         .without_out()
         .doc("The positive-definite square root of positive-definite matrices, of which the lower triangle is read.")
-        .samples(&["T(0,0)"]),
+        .samples(&["T(1,1; 1..2)"]),
 ];

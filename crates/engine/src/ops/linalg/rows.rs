@@ -262,18 +262,18 @@ pub(super) static OPS: &[Op] = &[
     function("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", cholesky_row)
         .places(PRIVATE)
         .doc("Cholesky factor of positive-definite matrices: `L` with `A = L L^H`, or `U` with `A = U^H U`. A RuntimeError where one is not positive-definite.")
-        .samples(&["I(0,0)"]),
+        .samples(&["T(1,1; 1..2)", "T(2,1,1; 1..2), upper=True"]),
     function("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", cholesky_ex)
         .places(PRIVATE)
         .doc("`linalg.cholesky` that says in `info` which leading minor is not positive-definite, or 0.")
-        .samples(&["T(0,0)"]),
-    function("cholesky(Tensor self, bool upper=False) -> Tensor", cholesky_row).doc("`linalg.cholesky`.").samples(&["T(0,0)"]),
+        .samples(&["T(1,1; 1..2)"]),
+    function("cholesky(Tensor self, bool upper=False) -> Tensor", cholesky_row).doc("`linalg.cholesky`.").samples(&["T(1,1; 1..2)"]),
     function("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", cholesky_solve)
         .doc("`X` with `A X = self`, from the Cholesky factor `input2` of `A`.")
-        .samples(&["T(3,2), T(3,3; 1..2)", "T(3,2), T(3,3; 1..2), True"]),
+        .samples(&["T(1,2), T(1,1; 1..2)", "T(1,2), T(1,1; 1..2), True"]),
     function("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse)
         .doc("The inverse of `A`, from its Cholesky factor.")
-        .samples(&["T(3,3; 1..2)"]),
+        .samples(&["T(1,1; 1..2)"]),
     function("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", |a| {
         let (lu, pivots, info) = factored(a)?;
         check_info("linalg.lu_factor", &info, lu_error)?;
@@ -312,7 +312,7 @@ pub(super) static OPS: &[Op] = &[
     })
     .places(place::TORCH)
     .doc("`P`, `L` and `U` from the packed factors and pivots; what is not asked for is empty.")
-    .samples(&["T(3,3), None, unpack_pivots=False"]),
+    .samples(&["T(3,3), I(3; 1..2), unpack_pivots=False", "T(4,3), I(3; 1..2), unpack_pivots=False"]),
     function("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", |a| {
         Ok(lu_solve(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.bool(3)?, a.bool(4)?)?.into())
     })
@@ -360,7 +360,7 @@ pub(super) static OPS: &[Op] = &[
     .samples(&["T(4,3)"]),
     function("geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf_row)
         .doc("QR as LAPACK leaves it: `R`, the Householder vectors below its diagonal, and their factors.")
-        .samples(&["I(0,0)"]),
+        .samples(&["T(4,3)", "T(2,3,3)"]),
     function("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder)
         .places(PRIVATE)
         .doc("The first columns of the product of Householder matrices, from their vectors and factors.")
@@ -372,39 +372,39 @@ pub(super) static OPS: &[Op] = &[
     function("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", ldl)
         .places(PRIVATE)
         .doc("`A = L D L^T` (`L D L^H` if `hermitian`) of symmetric matrices, packed as LAPACK does, with its pivots.")
-        .samples(&["I(0,0)"]),
+        .samples(&["T(1,1; 1..2)"]),
     function("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)", ldl_ex)
         .places(PRIVATE)
         .doc("`linalg.ldl_factor` that says in `info` which pivot is zero, or 0.")
-        .samples(&["I(0,0)"]),
+        .samples(&["T(1,1; 1..2)"]),
     function("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", eigh_row)
         .places(PRIVATE)
         .doc("Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.")
-        .samples(&["T(0,0)"]),
+        .samples(&["T(1,1; 1..2)"]),
     function("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", eigvalsh)
         .places(PRIVATE)
         .doc("Eigenvalues, ascending, of Hermitian matrices, of which one triangle is read.")
-        .samples(&["T(0,0)"]),
+        .samples(&["T(1,1; 1..2)"]),
     function("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         let (l, v) = eig_checked(a.tensor(0)?, true)?;
         pair(l, v)
     })
     .places(PRIVATE)
     .doc("Eigenvalues and right eigenvectors, of length 1, of square matrices; complex.")
-    .samples(&["T(0,0)"]),
+    .samples(&["T(1,1; 1..2)"]),
     function("linalg_eigvals(Tensor self) -> Tensor", |a| Ok(eig_checked(a.tensor(0)?, false)?.0.into()))
         .places(PRIVATE)
         .doc("Eigenvalues of square matrices; complex.")
-        .samples(&["T(0,0)"]),
+        .samples(&["T(1,1; 1..2)"]),
     function("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd_row)
         .places(PRIVATE)
         .doc("`A = U diag(S) Vh`: orthonormal columns and rows, and singular values in descending order.")
-        .samples(&["T(0,3), False"]),
+        .samples(&["T(3,2), False", "T(2,2,3), False"]),
     function("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |a| Ok(a.tensor(0)?.svdvals()?.into()))
         .places(PRIVATE)
         .doc("Singular values in descending order.")
         .samples(&["T(4,3)", "T(2,3,3)"]),
     function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", old_svd)
         .doc("`self = U diag(S) V^H`; `linalg.svd` gives `V^H` itself.")
-        .samples(&["T(0,3)"]),
+        .samples(&["T(3,2)"]),
 ];

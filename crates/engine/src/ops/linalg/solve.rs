@@ -104,7 +104,7 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     let op = "linalg.lu_solve";
     check_dtype(op, lu)?;
     let n = square(op, lu)?;
-    if pivots.dtype() != DType::I32 {
+    if !matches!(pivots.dtype(), DType::I32 | DType::I64) {
         return Err(Error::runtime(format!("{op}: pivots should be a Tensor of scalar type torch.int32, got {}", pivots.dtype())));
     }
     if lu.dtype() != b.dtype() {

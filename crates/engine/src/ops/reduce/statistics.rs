@@ -258,9 +258,7 @@ impl Tensor {
         let dim = d as i64;
         let (sorted, places) = self.alias().sort(dim, false)?;
         let n = self.shape()[d] as i64;
-        let mut along: Sizes = smallvec![1; self.ndim()];
-        along[d] = n;
-        let at = Tensor::from_slice(&(0..n).collect::<Vec<_>>(), &[n as usize])?.reshape(&along)?.expand(&sizes_of(self))?;
+        let at = Tensor::ones(self.shape(), DType::I64, self.device())?.cumsum(dim, None)?.sub(1)?;
         let first = sorted.narrow(dim, 0, 1)?.ne(&sorted.narrow(dim, 0, 1)?)?.logical_not()?;
         let changes = sorted.narrow(dim, 1, n - 1)?.ne(&sorted.narrow(dim, 0, n - 1)?)?;
         let starts = crate::ops::join::cat(&[&first, &changes], dim)?;
