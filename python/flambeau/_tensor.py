@@ -164,4 +164,29 @@ class Tensor(_C.TensorBase):
         return self.flip(0) if self.dim() else self
 
 
+    # ---- operations that have options of Python's
+
+    def stft(self, *args, **kwargs):
+        """`torch.stft` of this tensor."""
+        from ._spectra import stft
+
+        return stft(self, *args, **kwargs)
+
+    def istft(self, *args, **kwargs):
+        """`torch.istft` of this tensor."""
+        from ._spectra import istft
+
+        return istft(self, *args, **kwargs)
+
+    def lu(self, pivot=True, get_infos=False):
+        """`torch.lu` of this tensor."""
+        from ._lowrank import lu
+
+        return lu(self, pivot, get_infos)
+
+    def to_sparse(self, *args, **kwargs):
+        """Refused: sparse tensors are not part of flambeau."""
+        raise NotImplementedError("to_sparse: sparse tensors are not part of flambeau; keep indices and values in two tensors")
+
+
 _C._set_tensor_class(Tensor)

@@ -25,13 +25,13 @@ fn bernoulli(a: &Args) -> Result<Out> {
         p.device(),
     )?;
     crate::ops::copy_into(&out, &drawn)?;
-    Ok(out.into())
+    Ok(super::drawn_from(&out, &[p])?.into())
 }
 
 fn bernoulli_p(a: &Args) -> Result<Out> {
     let out = a.tensor(0)?.empty_like()?;
     out.bernoulli_(a.float(1)?, a.opt_generator(2)?)?;
-    Ok(out.into())
+    Ok(super::drawn_from(&out, &[a.tensor(0)?])?.into())
 }
 
 impl Tensor {
@@ -69,7 +69,7 @@ fn poisson(a: &Args) -> Result<Out> {
         let rates = rates.to_vec::<T>()?;
         super::draw::<T>(&out, &g, |s, out| s.poisson(out, &rates))
     })?;
-    Ok(out.into())
+    Ok(super::drawn_from(&out, &[a.tensor(0)?])?.into())
 }
 
 fn standard_gamma(a: &Args) -> Result<Out> {
