@@ -184,6 +184,21 @@ def celu(input, alpha=1.0, inplace=False):
     return _pick("elu", inplace)(input, alpha, 1.0, 1.0 / alpha)
 
 
+def celu_(input, alpha=1.0):
+    """``celu`` in place."""
+    return celu(input, alpha, inplace=True)
+
+
+def selu_(input):
+    """``selu`` in place."""
+    return selu(input, inplace=True)
+
+
+def threshold_(input, threshold, value):
+    """``threshold`` in place."""
+    return input.masked_fill_(input <= threshold, value)
+
+
 def threshold(input, threshold, value, inplace=False):
     """``x`` where it exceeds ``threshold``, else ``value``."""
     return _pick("threshold", inplace)(input, threshold, value)

@@ -185,5 +185,5 @@ impl Unary for GeluShort {
 
 /// The step of an operation of which 11 bits are enough, where that is less work.
 pub fn short_step<L: Level>(op: ScalarOp) -> Option<StepFn> {
-    (op == ScalarOp::Gelu).then_some(L::unary::<GeluShort> as StepFn)
+    (op == ScalarOp::Gelu).then_some(L::unary::<GeluShort>())
 }

@@ -166,8 +166,8 @@ unsafe impl<T> Sync for Turned<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for OfWeight<'_, T> {}
 
-// SAFETY (of all the blocks below): by the promises of the callers, see `Indirect`.
 impl<T: Element> Indirect<T> for Forward<'_, T> {
+    // SAFETY (of all the blocks below): by the promises of the callers, see `Indirect`.
     unsafe fn pack_left(&self, table: &Table<T, T>, rows: Range<usize>, steps: Range<usize>, ptr: *mut T, row: usize) {
         unsafe { self.weight.pack(table, rows, steps, Target { ptr, row }) }
     }
@@ -182,6 +182,7 @@ impl<T: Element> Indirect<T> for Forward<'_, T> {
 }
 
 impl<T: Element> Indirect<T> for Turned<'_, T> {
+    // SAFETY (of all the blocks below): by the promises of the callers, see `Indirect`.
     unsafe fn pack_left(&self, table: &Table<T, T>, rows: Range<usize>, steps: Range<usize>, ptr: *mut T, row: usize) {
         unsafe { self.0.windows.pack_positions(table, rows, steps, Target { ptr, row }) }
     }
@@ -196,6 +197,7 @@ impl<T: Element> Indirect<T> for Turned<'_, T> {
 }
 
 impl<T: Element> Indirect<T> for OfWeight<'_, T> {
+    // SAFETY (of all the blocks below): by the promises of the callers, see `Indirect`.
     unsafe fn pack_left(&self, table: &Table<T, T>, rows: Range<usize>, steps: Range<usize>, ptr: *mut T, row: usize) {
         unsafe { self.image.pack(table, rows, steps, Target { ptr, row }) }
     }

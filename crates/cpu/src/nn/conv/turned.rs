@@ -10,17 +10,17 @@ use flambeau_engine::backend::layers::Conv;
 use std::ptr::NonNull;
 
 /// Memory that goes back when it is dropped.
-pub struct Copy<T> {
+pub struct Held<T> {
     ptr: NonNull<u8>,
     bytes: usize,
     of: std::marker::PhantomData<T>,
 }
 
-impl<T> Copy<T> {
-    fn new(count: usize) -> Result<Copy<T>> {
+impl<T> Held<T> {
+    fn new(count: usize) -> Result<Held<T>> {
         let bytes = count * size_of::<T>();
         let ptr = alloc::allocate(bytes).map_err(|e| Error::runtime(e.to_string()))?;
-        Ok(Copy { ptr, bytes, of: std::marker::PhantomData })
+        Ok(Held { ptr, bytes, of: std::marker::PhantomData })
     }
 
     fn ptr(&self) -> *mut T {
@@ -28,7 +28,7 @@ impl<T> Copy<T> {
     }
 }
 
-impl<T> Drop for Copy<T> {
+impl<T> Drop for Held<T> {
     fn drop(&mut self) {
         // SAFETY: allocated with this size.
         unsafe { alloc::deallocate(self.ptr, self.bytes) }
@@ -58,7 +58,7 @@ unsafe fn turn<T: Element>(table: &Table<T, T>, from: *const T, line: isize, lin
 ///
 /// # Safety
 /// The kernel contract.
-pub unsafe fn weight<T: Element>(call: &mut Conv) -> Result<Option<Copy<T>>> {
+pub unsafe fn weight<T: Element>(call: &mut Conv) -> Result<Option<Held<T>>> {
     let [channels, outer] = call.channels;
     let [_, kh, kw] = call.kernel;
     let taps: usize = call.kernel.iter().product();
@@ -68,7 +68,7 @@ pub unsafe fn weight<T: Element>(call: &mut Conv) -> Result<Option<Copy<T>>> {
     if (0..5).all(|d| sizes[d] == 1 || call.w.strides[d] == wanted[d]) {
         return Ok(None);
     }
-    let copy = Copy::<T>::new(call.groups * outer * taps * channels)?;
+    let copy = Held::<T>::new(call.groups * outer * taps * channels)?;
     let old = call.w;
     let dense = [3, 4].iter().all(|&d| old.strides[d - 1] == old.strides[d] * sizes[d] as isize || sizes[d - 1] == 1);
     let adjacent = dense && (old.strides[4] == 1 || taps == 1);
@@ -104,7 +104,7 @@ pub unsafe fn weight<T: Element>(call: &mut Conv) -> Result<Option<Copy<T>>> {
 ///
 /// # Safety
 /// The kernel contract.
-pub unsafe fn input<T: Element>(call: &mut Conv) -> Result<Option<Copy<T>>> {
+pub unsafe fn input<T: Element>(call: &mut Conv) -> Result<Option<Held<T>>> {
     let channels = call.channels[0] * call.groups;
     let area: usize = call.input.iter().product();
     let taps: usize = call.kernel.iter().product();
@@ -116,7 +116,7 @@ pub unsafe fn input<T: Element>(call: &mut Conv) -> Result<Option<Copy<T>>> {
     }
     // Rows end with whole vectors.
     let row = channels.next_multiple_of(table.lanes);
-    let copy = Copy::<T>::new(call.batch * area * row)?;
+    let copy = Held::<T>::new(call.batch * area * row)?;
     let shared = Shared((x, copy.ptr()));
     // Positions that are turned at a time, so that both sides stay near.
     const BLOCK: usize = 256;

@@ -184,7 +184,7 @@ impl Call<'_> {
     /// Checks channels, groups and bias; gives the number of output channels.
     fn check_channels(&self, groups: usize) -> Result<usize> {
         let (x, w) = (self.x.shape(), self.w.shape());
-        let given = format!("Given {}={}, weight of size {}", "groups", groups, show(w));
+        let given = format!("Given groups={groups}, weight of size {}", show(w));
         if w[0] < groups {
             return self.wrong(format!(
                 "Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {} instead",
