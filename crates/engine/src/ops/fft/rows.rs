@@ -252,42 +252,52 @@ const PRIVATE: u8 = place::PRIVATE;
 
 pub(super) static OPS: &[Op] = &[
     function("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| one(a, complex, true))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Discrete Fourier transform along `dim`, of length `n` (cut, or filled up with zeros): `sum x_j exp(-2 pi i j k / n)`. `norm` says where it is divided by n: `forward`, `backward` (the inverse) or `ortho` (both, by the root).")
         .samples(&["C(3,4)", "C(3,4), 6, 0, 'ortho'", "T(5), 3, norm='forward'"]),
     function("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| one(a, complex, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverse of `fft.fft`.")
         .samples(&["C(3,4)", "C(3,4), 3, 0, 'ortho'"]),
     function("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| one(a, from_real, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("The first half, `n / 2 + 1`, of the transform of real numbers; the rest is its mirror image, conjugated.")
         .samples(&["T(3,4)", "T(3,5), 4, 1, 'ortho'", "T(3,2), dim=0"]),
     function("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| one(a, to_real, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverse of `fft.rfft`: `n` real numbers, `2 * (size - 1)` unless given.")
         .samples(&["C(2,3)", "C(2,3), 5, norm='ortho'", "C(3,2), dim=0"]),
     function("fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| one(a, to_real, true))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Transform of a signal that is the mirror image of itself, conjugated, of which the first half is given: `n` real numbers.")
         .samples(&["C(2,3)", "C(2,3), 5"]),
     function("fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| one(a, from_real, true))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverse of `fft.hfft`.")
         .samples(&["T(3,4)", "T(5), 4"]),
     function("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", |a| several(a, complex, true))
+        .autocast_full()
         .places(PRIVATE)
         .doc("`fft.fftn` along two dimensions.")
         .samples(&["C(2,3,4)"]),
     function("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", |a| several(a, complex, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverse of `fft.fft2`.")
         .samples(&["C(2,3,4)"]),
     function("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", |a| several(a, from_real, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("`fft.rfftn` along two dimensions.")
         .samples(&["T(2,3,4)"]),
     function("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", |a| several(a, to_real, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverse of `fft.rfft2`.")
         .samples(&["C(2,3,4)"]),
@@ -300,18 +310,22 @@ pub(super) static OPS: &[Op] = &[
         .doc("Inverse of `fft.hfft2`.")
         .samples(&["T(2,3,4)"]),
     function("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| several(a, complex, true))
+        .autocast_full()
         .places(PRIVATE)
         .doc("`fft.fft` along several dimensions, of lengths `s`; along all, or the last as many as lengths, unless `dim` is given.")
         .samples(&["C(2,3,4)", "C(2,3,4), [2, 2], [0, 2], 'ortho'"]),
     function("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| several(a, complex, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverse of `fft.fftn`.")
         .samples(&["C(2,3,4)"]),
     function("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| several(a, from_real, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("`fft.fftn` of real numbers: half a spectrum along the last dimension.")
         .samples(&["T(2,3,4)", "T(2,3,4), [2, 2], [0, 2], 'ortho'"]),
     function("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| several(a, to_real, false))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverse of `fft.rfftn`.")
         .samples(&["C(2,3,4)", "C(2,3,4), [2, 3], [0, 2]"]),

@@ -492,12 +492,14 @@ pub(super) static OPS: &[Op] = &[
         Ok(pinv(x, None, tolerance(a, 1, x)?, false)?.into())
     })
     .without_out()
+    .autocast_full()
     .doc("`linalg.pinv`.")
     .samples(&["T(4,3)"]),
     function("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", |a| {
         let x = a.tensor(0)?;
         rank(a, tolerance(a, 1, x)?, tolerance(a, 2, x)?, a.bool(3)?)
     })
+    .autocast_full()
     .places(PRIVATE)
     .doc("How many singular values are larger than `max(atol, rtol * largest)`.")
     .samples(&["T(4,3)"]),
@@ -505,6 +507,7 @@ pub(super) static OPS: &[Op] = &[
         let x = a.tensor(0)?;
         rank(a, tolerance(a, 1, x)?, tolerance(a, 2, x)?, a.bool(3)?)
     })
+    .autocast_full()
     .places(PRIVATE)
     .doc("As the other form.")
     .samples(&["T(4,3), atol=1e-8"]),
@@ -513,6 +516,7 @@ pub(super) static OPS: &[Op] = &[
         let zero = Tensor::zeros(&[], real_of(x.dtype()), x.device())?;
         rank(a, tolerance(a, 1, x)?, Some(zero), a.bool(2)?)
     })
+    .autocast_full()
     .places(PRIVATE)
     .doc("How many singular values are larger than `tol`.")
     .samples(&["T(4,3), 1e-8"]),
@@ -521,18 +525,22 @@ pub(super) static OPS: &[Op] = &[
         let zero = Tensor::zeros(&[], real_of(x.dtype()), x.device())?;
         rank(a, tolerance(a, 1, x)?, Some(zero), a.bool(2)?)
     })
+    .autocast_full()
     .places(PRIVATE)
     .doc("How many singular values are larger than `tol`.")
     .samples(&["T(4,3), T(; 0..1e-5)"]),
     function("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", lstsq)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`X` that makes `A X - B` smallest, the squares of what is left, the rank and the singular values, as far as the driver tells them.")
         .samples(&["T(4,3), T(4,2)", "T(4,3), T(4), driver='gelsd'"]),
     function("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensorinv)
+        .autocast_full()
         .places(PRIVATE)
         .doc("The inverse of `tensordot` with `self` over its first `ind` dimensions.")
         .samples(&["T(2,2,4)", "T(3,3), 1"]),
     function("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensorsolve)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`X` with `tensordot(self, X, X.dim()) = other`; dimensions `dims` of `self` are moved to the end first.")
         .samples(&["T(2,2,4), T(2,2)"]),
@@ -541,6 +549,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("`A = U H`: orthonormal columns and a positive-semidefinite matrix.")
         .samples(&["T(3,2)"]),
     function("linalg_matrix_sqrth(Tensor self) -> Tensor", sqrth)
+        .autocast_full()
         .places(PRIVATE)
         .without_out()
         .doc("The positive-definite square root of positive-definite matrices, of which the lower triangle is read.")

@@ -184,10 +184,11 @@ pub(super) static OPS: &[Op] = &[
         .doc("Norms of matrices: `fro`, the root of the sum of squares, or `nuc`, the sum of singular values.")
         .samples(&["T(2,3)", "T(2,3), 'nuc'"]),
     function("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", cond)
+        .autocast_full()
         .places(PRIVATE)
         .doc("Condition numbers: the norm of order `p` (2 unless given) times that of the inverse; infinite where a matrix is singular.")
         .samples(&["T(3,3)", "T(3,3), 1"]),
-    function("linalg_cond.p_str(Tensor self, str p) -> Tensor", cond).places(PRIVATE).doc("Condition numbers by the norm `fro` or `nuc`.").samples(&["T(3,3), 'fro'"]),
+    function("linalg_cond.p_str(Tensor self, str p) -> Tensor", cond).autocast_full().places(PRIVATE).doc("Condition numbers by the norm `fro` or `nuc`.").samples(&["T(3,3), 'fro'"]),
     function("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", nuclear)
         .places(place::TORCH)
         .doc("The sum of singular values.")

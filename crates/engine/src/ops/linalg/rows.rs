@@ -260,18 +260,22 @@ const PRIVATE: u8 = place::PRIVATE;
 
 pub(super) static OPS: &[Op] = &[
     function("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", cholesky_row)
+        .autocast_full()
         .places(PRIVATE)
         .doc("Cholesky factor of positive-definite matrices: `L` with `A = L L^H`, or `U` with `A = U^H U`. A RuntimeError where one is not positive-definite.")
         .samples(&["T(1,1; 1..2)", "T(2,1,1; 1..2), upper=True"]),
     function("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", cholesky_ex)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`linalg.cholesky` that says in `info` which leading minor is not positive-definite, or 0.")
         .samples(&["T(1,1; 1..2)"]),
-    function("cholesky(Tensor self, bool upper=False) -> Tensor", cholesky_row).doc("`linalg.cholesky`.").samples(&["T(1,1; 1..2)"]),
+    function("cholesky(Tensor self, bool upper=False) -> Tensor", cholesky_row).autocast_full().doc("`linalg.cholesky`.").samples(&["T(1,1; 1..2)"]),
     function("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", cholesky_solve)
+        .autocast_full()
         .doc("`X` with `A X = self`, from the Cholesky factor `input2` of `A`.")
         .samples(&["T(1,2), T(1,1; 1..2)", "T(1,2), T(1,1; 1..2), True"]),
     function("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse)
+        .autocast_full()
         .doc("The inverse of `A`, from its Cholesky factor.")
         .samples(&["T(1,1; 1..2)"]),
     function("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", |a| {
@@ -322,22 +326,27 @@ pub(super) static OPS: &[Op] = &[
     function("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", |a| {
         Ok(lu_solve(a.tensor(1)?, a.tensor(2)?, a.tensor(0)?, true, false)?.into())
     })
+    .autocast_full()
     .doc("`X` with `A X = self`, from the LU factors of `A`.")
     .samples(&["T(1,1), T(1,1; 1..2), I(1; 1..2)"]),
     function("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", solve_row)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`X` with `A X = B` (`X A = B` unless `left`); `B` may hold vectors. A RuntimeError where a matrix is singular.")
         .samples(&["T(3,3), T(3,2)", "T(2,3,3), T(3,1)", "T(3,3), T(3)", "T(3,3), T(2,3), left=False"]),
     function("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", solve_ex)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`linalg.solve` that says in `info` which pivot is zero, or 0.")
         .samples(&["T(3,3), T(3,2)"]),
     function("linalg_inv(Tensor A) -> Tensor", inv)
+        .autocast_full()
         .places(PRIVATE)
         .doc("Inverses of square matrices. A RuntimeError where one is singular.")
         .samples(&["T(3,3)", "T(2,2,2)"]),
     function("inverse(Tensor self) -> Tensor", inv).doc("`linalg.inv`.").samples(&["T(3,3)"]),
     function("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv_ex)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`linalg.inv` that says in `info` which pivot is zero, or 0.")
         .samples(&["T(3,3)"]),
@@ -346,9 +355,11 @@ pub(super) static OPS: &[Op] = &[
         .doc("`X` with `A X = B` (`X A = B` unless `left`) for triangular `A`, of which one triangle is read.")
         .samples(&["T(3,3; 1..2), T(3,2), upper=True", "T(3,3; 1..2), T(2,3), upper=False, left=False, unitriangular=True"]),
     function("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", old_triangular)
+        .autocast_full()
         .doc("`X` with `A X = self` for triangular `A`, and a copy of `A`.")
         .samples(&["T(3,2), T(3,3; 1..2)", "T(3,2), T(3,3; 1..2), False, True"]),
     function("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", qr_row)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`A = Q R`: orthonormal columns and an upper triangular matrix; `complete` gives a square `Q`, `r` none.")
         .samples(&["T(4,3)", "T(2,3)", "T(2,3,3)"]),
@@ -359,14 +370,17 @@ pub(super) static OPS: &[Op] = &[
     .doc("`linalg.qr`; with `some=False` a square `Q`.")
     .samples(&["T(4,3)"]),
     function("geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf_row)
+        .autocast_full()
         .doc("QR as LAPACK leaves it: `R`, the Householder vectors below its diagonal, and their factors.")
         .samples(&["T(4,3)", "T(2,3,3)"]),
     function("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder)
+        .autocast_full()
         .places(PRIVATE)
         .doc("The first columns of the product of Householder matrices, from their vectors and factors.")
         .samples(&["T(4,3), T(3)", "T(3,3), T(2)"]),
     function("orgqr(Tensor self, Tensor input2) -> Tensor", householder).doc("`linalg.householder_product`.").samples(&["T(4,3), T(3)"]),
     function("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", ormqr)
+        .autocast_full()
         .doc("The product of a matrix with the square matrix that Householder vectors stand for.")
         .samples(&["T(4,3), T(3), T(4,2)", "T(4,3), T(3), T(2,4), False, True"]),
     function("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", ldl)
@@ -378,10 +392,12 @@ pub(super) static OPS: &[Op] = &[
         .doc("`linalg.ldl_factor` that says in `info` which pivot is zero, or 0.")
         .samples(&["T(1,1; 1..2)"]),
     function("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", eigh_row)
+        .autocast_full()
         .places(PRIVATE)
         .doc("Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.")
         .samples(&["T(1,1; 1..2)"]),
     function("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", eigvalsh)
+        .autocast_full()
         .places(PRIVATE)
         .doc("Eigenvalues, ascending, of Hermitian matrices, of which one triangle is read.")
         .samples(&["T(1,1; 1..2)"]),
@@ -389,22 +405,27 @@ pub(super) static OPS: &[Op] = &[
         let (l, v) = eig_checked(a.tensor(0)?, true)?;
         pair(l, v)
     })
+    .autocast_full()
     .places(PRIVATE)
     .doc("Eigenvalues and right eigenvectors, of length 1, of square matrices; complex.")
     .samples(&["T(1,1; 1..2)"]),
     function("linalg_eigvals(Tensor self) -> Tensor", |a| Ok(eig_checked(a.tensor(0)?, false)?.0.into()))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Eigenvalues of square matrices; complex.")
         .samples(&["T(1,1; 1..2)"]),
     function("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd_row)
+        .autocast_full()
         .places(PRIVATE)
         .doc("`A = U diag(S) Vh`: orthonormal columns and rows, and singular values in descending order.")
         .samples(&["T(3,2), False", "T(2,2,3), False"]),
     function("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |a| Ok(a.tensor(0)?.svdvals()?.into()))
+        .autocast_full()
         .places(PRIVATE)
         .doc("Singular values in descending order.")
         .samples(&["T(4,3)", "T(2,3,3)"]),
     function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", old_svd)
+        .autocast_full()
         .doc("`self = U diag(S) V^H`; `linalg.svd` gives `V^H` itself.")
         .samples(&["T(3,2)"]),
 ];

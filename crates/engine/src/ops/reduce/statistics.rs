@@ -349,6 +349,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("Correlation coefficients of variables, the rows, from observations, the columns.")
         .samples(&["T(3,5)", "T(5)"]),
     function("quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, false))
+        .autocast_full()
         .doc("The quantile `q`, a number, as the other form.")
         .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
     function("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, false))
@@ -356,6 +357,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("The quantiles `q` (a number or a vector) along `dim`, or of all elements; NaN where there is one. `interpolation` is linear, lower, higher, midpoint or nearest.")
         .samples(&["T(2,5), T(2; 0..1)", "T(2,5), T(; 0..1), 1, True", "T(5), T(2; 0..1), interpolation='midpoint'", "T(2,5), T(2; 0..1), 1, interpolation='nearest'"]),
     function("nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, true))
+        .autocast_full()
         .doc("The quantile `q`, a number, as the other form.")
         .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
     function("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, true))
