@@ -227,12 +227,12 @@ fn addr(a: &Args) -> Result<Out> {
             show(&shape)
         )));
     }
-    let outer = u.unsqueeze(1)?.mul(v)?;
-    if x.dtype() == DType::Bool && outer.dtype() == DType::Bool {
+    let outer = |u: &Tensor, v: &Tensor| u.unsqueeze(1)?.mul(v);
+    if x.dtype() == DType::Bool && u.dtype() == DType::Bool && v.dtype() == DType::Bool {
         let (beta, alpha) = (a.scalar(3)?.to_bool(), a.scalar(4)?.to_bool());
         let none = Tensor::zeros(&[], DType::Bool, x.device())?;
         let part = |t: &Tensor, on: bool| t.logical_and(&if on { none.logical_not()? } else { none.clone() });
-        return Ok(part(x, beta)?.logical_or(&part(&outer, alpha)?)?.into());
+        return Ok(part(x, beta)?.logical_or(&part(&outer(u, v)?, alpha)?)?.into());
     }
     weighted(a, outer)
 }
@@ -253,7 +253,7 @@ fn addbmm(a: &Args) -> Result<Out> {
     }
     let (n, p) = (x.shape()[1] as i64, y.shape()[2] as i64);
     let k = (x.shape()[0] * x.shape()[2]) as i64;
-    weighted(a, x.transpose(0, 1)?.reshape(&[n, k])?.mm(&y.reshape(&[k, p])?)?)
+    weighted(a, |x, y| x.transpose(0, 1)?.reshape(&[n, k])?.mm(&y.reshape(&[k, p])?))
 }
 
 fn cross(a: &Args) -> Result<Out> {
