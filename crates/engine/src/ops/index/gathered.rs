@@ -438,7 +438,7 @@ fn hash(a: &Args) -> Result<Out> {
     } else {
         x.to_scalars()?.into_iter().map(|s| s.to_f64().to_bits()).collect()
     };
-    let n = if rows == 0 { 0 } else { bits.len() / rows };
+    let n = bits.len().checked_div(rows).unwrap_or(0);
     let found: Vec<u64> = (0..rows).map(|r| bits[r * n..(r + 1) * n].iter().fold(0, |h, b| h ^ b)).collect();
     Ok(Tensor::from_slice(&found, &kept)?.into())
 }
