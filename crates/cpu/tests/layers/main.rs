@@ -2,6 +2,7 @@
 //! gradients against finite differences, and cases that are easily wrong.
 
 mod attention;
+mod convolution_fuzz;
 mod convolutions;
 mod losses;
 mod norms;
