@@ -20,7 +20,7 @@ from .version import __version__
 newaxis = None
 
 _LAZY_MODULES = frozenset((
-    "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
+    "_VF", "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "fft", "futures", "hub", "jit", "library", "linalg", "masked",
     "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "serialization", "signal", "special", "storage", "testing", "types", "utils", "version", "xpu",
@@ -34,6 +34,9 @@ _LAZY_NAMES = {
         "random": "manual_seed seed initial_seed get_rng_state set_rng_state",
         "_compile": "compile",
         "_printing": "set_printoptions",
+        "_lowrank": "lobpcg lu pca_lowrank svd_lowrank",
+        "_spectra": "istft stft",
+        "_buffers": "asarray frombuffer",
         "_windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
         "amp": "autocast GradScaler",
         "amp._names": "is_autocast_cpu_enabled set_autocast_cpu_enabled get_autocast_cpu_dtype set_autocast_cpu_dtype "

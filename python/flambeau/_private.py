@@ -33,7 +33,14 @@ for _name in (
     "_set_worker_signal_handlers", "_set_math_sdp_allow_fp16_bf16_reduction",
 ):  # fmt: skip
     setattr(_C, _name, _set)
-for _name in ("_is_tracing", "_has_cuda", "_has_mps", "_get_cudnn_enabled", "_cuda_isInBadFork", "_is_compiled_with_cuda"):
+for _name in (
+    "_is_tracing",
+    "_has_cuda",
+    "_has_mps",
+    "_get_cudnn_enabled",
+    "_cuda_isInBadFork",
+    "_is_compiled_with_cuda",
+):
     setattr(_C, _name, _no)
 _C.has_cuda = _C.has_mps = _C.has_mkl = _C.has_lapack = False
 _C._cuda_getDeviceCount = _none_there

@@ -31,7 +31,9 @@ def set_deterministic_debug_mode(debug_mode):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
         if debug_mode not in _MODES:
-            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+            )
         debug_mode = _MODES[debug_mode]
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
@@ -105,7 +107,9 @@ def get_default_device():
 def set_default_device(device):
     """The device of new tensors: the CPU. ``NotImplementedError`` for others."""
     if device is not None and _C.device(device).type != "cpu":
-        raise NotImplementedError(f"set_default_device: flambeau makes new tensors on the CPU unless device= says otherwise, got {device}")
+        raise NotImplementedError(
+            f"set_default_device: flambeau makes new tensors on the CPU unless device= says otherwise, got {device}"
+        )
 
 
 def get_device_module(device=None):

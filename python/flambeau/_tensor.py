@@ -54,7 +54,7 @@ class Tensor(_C.TensorBase):
         from ._grad_mode import no_grad
 
         with no_grad():
-            if self.is_meta:
+            if self.is_meta or self.is_conj() or self.is_neg():
                 made = self.detach().clone()
             else:  # one copy of a storage for all tensors of this deepcopy that share it
                 storage = deepcopy(self.untyped_storage(), memo)
@@ -78,7 +78,8 @@ class Tensor(_C.TensorBase):
             build = _utils._rebuild_meta_tensor_no_storage
             args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
         else:
-            build, args = serialization.tensor_parts(self)
+            lazy = self.is_conj() or self.is_neg()
+            build, args = serialization.tensor_parts(self.detach().clone() if lazy else self)
         if type(self) is Tensor and not state:
             return build, args
         return _utils._rebuild_from_type_v2, (build, type(self), args, state)
@@ -161,6 +162,31 @@ class Tensor(_C.TensorBase):
 
     def __reversed__(self):
         return self.flip(0) if self.dim() else self
+
+
+    # ---- operations that have options of Python's
+
+    def stft(self, *args, **kwargs):
+        """`torch.stft` of this tensor."""
+        from ._spectra import stft
+
+        return stft(self, *args, **kwargs)
+
+    def istft(self, *args, **kwargs):
+        """`torch.istft` of this tensor."""
+        from ._spectra import istft
+
+        return istft(self, *args, **kwargs)
+
+    def lu(self, pivot=True, get_infos=False):
+        """`torch.lu` of this tensor."""
+        from ._lowrank import lu
+
+        return lu(self, pivot, get_infos)
+
+    def to_sparse(self, *args, **kwargs):
+        """Refused: sparse tensors are not part of flambeau."""
+        raise NotImplementedError("to_sparse: sparse tensors are not part of flambeau; keep indices and values in two tensors")
 
 
 _C._set_tensor_class(Tensor)

@@ -85,8 +85,12 @@ def meshgrid(*tensors, indexing=None):
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The p-norm of all elements, or along ``dim``; "fro" is the 2-norm."""
     if isinstance(p, str):
+        if p == "nuc":
+            dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+            result = _C.linalg_matrix_norm(input, "nuc", dims, keepdim, dtype=dtype)
+            return result if out is None else out.resize_(result.shape).copy_(result)
         if p != "fro":
-            raise NotImplementedError(f"norm with p={p!r} is not supported by flambeau yet: 'fro' and numbers are")
+            raise RuntimeError(f"norm: p must be 'fro', 'nuc' or a number, got {p!r}")
         p = 2.0
     result = _C.linalg_vector_norm(input, 2.0 if p is None else p, dim, keepdim, dtype=dtype)
     return result if out is None else out.resize_(result.shape).copy_(result)
@@ -179,6 +183,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         raise IndexError(f"torch.gradient: Dimension out of range, got dim={dim} for shape {tuple(input.shape)}")
     if len({d % max(input.dim(), 1) for d in dims}) != len(dims):
         raise RuntimeError(f"dim {dims} appears multiple times in the list of dims")
+    spacing = 1 if spacing is None else spacing
     if not isinstance(spacing, (list, tuple)):
         spacing = [spacing] * len(dims)
     if len(spacing) != len(dims):

@@ -34,7 +34,17 @@ def _entry(repo_or_dir, source, what):
     return module
 
 
-def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_reload=False, verbose=True, skip_validation=False, **kwargs):
+def load(
+    repo_or_dir,
+    model,
+    *args,
+    source="github",
+    trust_repo=None,
+    force_reload=False,
+    verbose=True,
+    skip_validation=False,
+    **kwargs,
+):
     """What a function of a folder's ``hubconf.py`` gives; repositories on the net are refused."""
     return getattr(_entry(repo_or_dir, source, "load"), model)(*args, **kwargs)
 
@@ -54,13 +64,17 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
     _refuse("download_url_to_file", f"fetch {url} to {dst} yourself")
 
 
-def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False):
+def load_state_dict_from_url(
+    url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False
+):
     """The parameters in a file, where it was fetched before; else refused."""
     from urllib.parse import urlparse
 
     from .serialization import load as load_file
 
-    path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or os.path.basename(urlparse(url).path))
+    path = os.path.join(
+        model_dir or os.path.join(get_dir(), "checkpoints"), file_name or os.path.basename(urlparse(url).path)
+    )
     if not os.path.exists(path):
         _refuse("load_state_dict_from_url", f"fetch {url} to {path} yourself")
     return load_file(path, map_location=map_location)

@@ -4,6 +4,7 @@ from . import _C
 
 globals().update({name: value for name, value in vars(_C._linalg).items() if not name.startswith("_")})
 globals().update({name[7:]: value for name, value in vars(_C).items() if name.startswith("linalg_")})
+LinAlgError = _C._LinAlgError
 
 
 def __getattr__(name):

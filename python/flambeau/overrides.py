@@ -35,7 +35,9 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
             result = type(arg).__torch_function__(public_api, types, args, kwargs)
             if result is not NotImplemented:
                 return result
-    raise TypeError(f"no implementation found for '{resolve_name(public_api)}' on types that implement __torch_function__: {types}")
+    raise TypeError(
+        f"no implementation found for '{resolve_name(public_api)}' on types that implement __torch_function__: {types}"
+    )
 
 
 def wrap_torch_function(dispatcher):

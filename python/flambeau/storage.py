@@ -116,7 +116,9 @@ class TypedStorage:
 
     def __repr__(self):
         numbers = "".join(f" {x}\n" for x in self.tolist())
-        return f"{numbers}[flambeau.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        return (
+            f"{numbers}[flambeau.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        )
 
     def __reduce__(self):
         return type(self), (self.tolist(),)
@@ -134,7 +136,9 @@ def _convert(name, dtype):
 for _name in ("float", "double", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool"):
     setattr(TypedStorage, _name, _convert(_name, getattr(_C, {"char": "int8", "byte": "uint8"}.get(_name, _name))))
 for _dtype, _name in _STORAGE_CLASSES.items():
-    _made = type(_name, (TypedStorage,), {"_dtype": getattr(_C, _dtype), "dtype": getattr(_C, _dtype), "__module__": "flambeau"})
+    _made = type(
+        _name, (TypedStorage,), {"_dtype": getattr(_C, _dtype), "dtype": getattr(_C, _dtype), "__module__": "flambeau"}
+    )
     _CLASSES[getattr(_C, _dtype)] = globals()[_name] = _made
 del _name, _dtype, _made
 

@@ -33,8 +33,8 @@ def test_norm():
     assert x.norm().item() == pytest.approx(50**0.5) and torch.norm(x, p="fro").item() == pytest.approx(50**0.5)
     assert x.norm(dim=1).tolist() == [5.0, 5.0] and torch.norm(x, 1, 0, True).tolist() == [[3.0, 9.0]]
     assert x.norm(float("inf")).item() == 5.0
-    with pytest.raises(NotImplementedError, match="nuc"):
-        x.norm("nuc")
+    # The singular values' squares add up to 50, their product is 15.
+    assert x.norm("nuc").item() == pytest.approx(80**0.5)
 
 
 @pytest.mark.parametrize(

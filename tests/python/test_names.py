@@ -137,7 +137,11 @@ def test_compile_and_jit():
     assert not module.training and not compiled.training
     assert not torch.jit.is_scripting() and not torch.jit.is_tracing() and torch._C._get_tracing_state() is None
     assert torch.jit.isinstance([1, 2], list[int]) and not torch.jit.isinstance([1, "a"], list[int])
-    for refused in (lambda: torch.jit.load("x"), lambda: torch.jit.save(module, "x"), lambda: torch.onnx.export(module, x, "x")):
+    for refused in (
+        lambda: torch.jit.load("x"),
+        lambda: torch.jit.save(module, "x"),
+        lambda: torch.onnx.export(module, x, "x"),
+    ):
         with pytest.raises(NotImplementedError):
             refused()
     with pytest.raises(RuntimeError, match="fetches nothing"):
@@ -233,7 +237,8 @@ def test_pytree_and_library():
         return x**3
 
     cube.register_autograd(
-        lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0])
+        lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
     )
     x = torch.tensor([2.0], requires_grad=True)
     torch.ops.test_names.cube(x).backward()

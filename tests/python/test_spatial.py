@@ -78,6 +78,20 @@ def test_long_rows_of_windows():
         assert torch.allclose(mean, parts.mean((-2, -1)), atol=1e-6)
 
 
+def test_strided_volumes_without_a_batch():
+    x = numbers(3, 4, 5, 6).contiguous(memory_format=torch.channels_last)
+    assert not x.is_contiguous()
+    for pool in (F.max_pool3d, F.avg_pool3d):
+        assert pool(x, 2).equal(pool(x.contiguous(), 2))
+    assert F.adaptive_max_pool3d(x, 2).equal(F.adaptive_max_pool3d(x.contiguous(), 2))
+    found = []
+    for y in (x, x.contiguous()):
+        leaf = y.detach().requires_grad_()
+        F.max_pool3d(leaf, 2).square().sum().backward()
+        found.append(leaf.grad)
+    assert found[0].equal(found[1])
+
+
 def test_average_pool():
     x = numbers(1, 4, 5)
     wanted = [4.5, 5.83333, 6.25, 3.83333, 4.55556, 4.66667, 4.0, 5.33333, 3.0]

@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Io,
     /// `AttributeError`: a name that is not there.
     Attribute,
+    /// `linalg.LinAlgError`: a matrix that has no such factorisation, or an algorithm that does not converge.
+    LinAlg,
 }
 
 /// An error that names the operation, the shapes and dtypes involved and what would fit.

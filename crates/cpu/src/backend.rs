@@ -1,10 +1,11 @@
 //! The CPU as a backend of the engine.
 
 use crate::gemm::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, gemm_batched};
-use crate::{alloc, exec, index, nn, reduce, scan, sort};
+use crate::{alloc, exec, fft, index, linalg, nn, reduce, scan, sort};
 use flambeau_base::{DType, DeviceKind, Error, Result, Scalar, bf16, f16};
 use flambeau_engine::backend::layers::*;
 use flambeau_engine::backend::spatial::{MaxPool, MaxPoolBackward, Resample};
+use flambeau_engine::backend::transforms::{Factorize, Fft, TriangularSolve};
 use flambeau_engine::backend::{Backend, Foreach, Indexing, Matmul, Operand, Reduce, Registered, Search, Sort, lacking};
 use flambeau_ir::{Body, Program};
 use std::ptr::NonNull;
@@ -144,6 +145,16 @@ impl Backend for Cpu {
         unsafe { nn::ctc::backward(call, grad, out) }
     }
 
+    unsafe fn gates(&self, call: &Gates) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::recurrent::forward(call) }
+    }
+
+    unsafe fn gates_backward(&self, call: &GatesBackward) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { nn::recurrent::backward(call) }
+    }
+
     unsafe fn attention(&self, call: &Attention) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { nn::attention::forward(call) }
@@ -198,6 +209,21 @@ impl Backend for Cpu {
         // SAFETY: the caller's.
         unsafe { nn::softmax::logsumexp(call) }
     }
+
+    unsafe fn fft(&self, call: &Fft) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { fft::fft(call) }
+    }
+
+    unsafe fn factorize(&self, call: &Factorize) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { linalg::factorize(call) }
+    }
+
+    unsafe fn solve_triangular(&self, call: &TriangularSolve) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { linalg::solve_triangular(call) }
+    }
 }
 
 unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
@@ -237,25 +263,32 @@ unsafe fn product<T: GemmElement>(call: &Matmul) -> Result<()> {
 }
 
 /// A product of complex matrices, stack by stack.
-unsafe fn complex_product<T: faer::traits::ComplexField>(call: &Matmul) -> Result<()> {
-    use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
+unsafe fn complex_product<T: flambeau_dense::Dense>(call: &Matmul) -> Result<()> {
+    use flambeau_dense::View;
     let mut accumulate = call.accumulate;
     if let Some(added) = call.bias {
         // SAFETY: the caller's: the bias has the result's dimensions.
         unsafe { begin_with_bias(&[call.batch, call.m, call.n], &call.out, &added, accumulate)? };
         accumulate = true;
     }
-    let first = |o: &Operand, i: usize| o.ptr.cast::<T>().wrapping_offset(o.strides[0] * i as isize);
     for i in 0..call.batch {
-        // SAFETY: the caller's: matrices of these sizes and strides; the result overlaps no operand.
-        let (a, b, out) = unsafe {
-            (
-                MatRef::from_raw_parts(first(&call.a, i).cast_const(), call.m, call.k, call.a.strides[1], call.a.strides[2]),
-                MatRef::from_raw_parts(first(&call.b, i).cast_const(), call.k, call.n, call.b.strides[1], call.b.strides[2]),
-                MatMut::from_raw_parts_mut(first(&call.out, i), call.m, call.n, call.out.strides[1], call.out.strides[2]),
-            )
+        let view = |o: &Operand, rows: usize, columns: usize| View {
+            ptr: o.ptr.cast::<T>().wrapping_offset(o.strides[0] * i as isize),
+            rows,
+            columns,
+            row_stride: o.strides[1],
+            column_stride: o.strides[2],
         };
-        matmul(out, if accumulate { Accum::Add } else { Accum::Replace }, a, b, T::one_impl(), Par::Seq);
+        let fixed = |v: View<*mut T>| View {
+            ptr: v.ptr.cast_const(),
+            rows: v.rows,
+            columns: v.columns,
+            row_stride: v.row_stride,
+            column_stride: v.column_stride,
+        };
+        let (a, b) = (fixed(view(&call.a, call.m, call.k)), fixed(view(&call.b, call.k, call.n)));
+        // SAFETY: the caller's: matrices of these sizes and strides; the result overlaps no operand.
+        unsafe { T::product(a, b, view(&call.out, call.m, call.n), accumulate) };
     }
     Ok(())
 }

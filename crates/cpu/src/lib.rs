@@ -3,9 +3,11 @@
 pub mod alloc;
 pub mod backend;
 pub(crate) mod exec;
+pub(crate) mod fft;
 pub mod gemm;
 pub(crate) mod index;
 pub mod isa;
+pub(crate) mod linalg;
 pub mod math;
 pub(crate) mod nn;
 pub mod pool;

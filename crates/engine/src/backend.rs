@@ -16,9 +16,11 @@ use std::sync::{Arc, OnceLock};
 
 pub mod layers;
 pub mod spatial;
+pub mod transforms;
 
 use layers::*;
 use spatial::{MaxPool, MaxPoolBackward, Resample};
+use transforms::*;
 
 /// One operand of a kernel: where its first element is and how far apart the others are, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -346,6 +348,22 @@ pub trait Backend: Send + Sync + 'static {
         Err(lacking("ctc_loss_backward", call.dtype, self.kind()))
     }
 
+    /// A step of a recurrent cell.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn gates(&self, call: &Gates) -> Result<()> {
+        Err(lacking("recurrent cells", call.dtype, self.kind()))
+    }
+
+    /// The derivative of a step of a recurrent cell.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn gates_backward(&self, call: &GatesBackward) -> Result<()> {
+        Err(lacking("recurrent cells", call.dtype, self.kind()))
+    }
+
     /// Attention.
     ///
     /// # Safety
@@ -432,6 +450,30 @@ pub trait Backend: Send + Sync + 'static {
     /// See NOTE [kernel contract]: every place that indices in range name lies in the tensor.
     unsafe fn index(&self, call: &Indexing) -> Result<()> {
         Err(lacking(call.op, call.tensor.dtype, self.kind()))
+    }
+
+    /// Fourier transforms.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn fft(&self, call: &Fft) -> Result<()> {
+        Err(lacking("fft", call.dtype, self.kind()))
+    }
+
+    /// Factorises matrices.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn factorize(&self, call: &Factorize) -> Result<()> {
+        Err(lacking("linalg", call.dtype, self.kind()))
+    }
+
+    /// Solves triangular systems.
+    ///
+    /// # Safety
+    /// See NOTE [kernel contract].
+    unsafe fn solve_triangular(&self, call: &TriangularSolve) -> Result<()> {
+        Err(lacking("solve_triangular", call.dtype, self.kind()))
     }
 
     /// Finds the places of values in sorted rows.

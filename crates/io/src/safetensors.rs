@@ -210,7 +210,7 @@ impl Dense {
         if !tensor.device().same(Device::CPU) {
             return Err(unsupported(format_args!("safetensors: '{name}' is on {}; move it to the CPU first", tensor.device())));
         }
-        Ok(Self { tensor: tensor.alias().contiguous()?, dtype })
+        Ok(Self { tensor: tensor.alias().resolved()?.contiguous()?, dtype })
     }
 }
 

@@ -149,6 +149,15 @@ static ATTRIBUTES: &[Attribute] = &[
     }),
     read(c"T", transposed),
     read(c"mT", matrix_transposed),
+    read(c"mH", |py, t, _| {
+        if t.ndim() < 2 {
+            return Err(runtime_error(format!(
+                "tensor.mH is only supported on matrices or batches of matrices. Got {}-D tensor.",
+                t.ndim()
+            )));
+        }
+        wrap(py, t.adjoint()?)
+    }),
     read(c"H", |py, t, obj| {
         if t.ndim() != 2 && t.ndim() != 0 {
             return Err(runtime_error(format!("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.ndim())));

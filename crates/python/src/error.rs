@@ -55,6 +55,17 @@ pub fn out_of_memory_class(py: Python<'_>) -> PyResult<&Py<PyType>> {
     })
 }
 
+static LINALG: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// The class `linalg.LinAlgError`, a `RuntimeError`.
+pub fn linalg_class(py: Python<'_>) -> PyResult<&Py<PyType>> {
+    LINALG.get_or_try_init(py, || {
+        let base = py.get_type::<PyRuntimeError>();
+        let text = c"A matrix that has no such factorisation, or an algorithm that does not converge.";
+        PyErr::new_type(py, c"flambeau.linalg.LinAlgError", Some(text), Some(&base), None)
+    })
+}
+
 /// The exception of an error. One that came from Python is raised again as it was.
 #[cold]
 pub fn to_exception(e: Error) -> PyErr {
@@ -84,6 +95,7 @@ fn exception(py: Python<'_>, e: &Error) -> PyErr {
         ErrorKind::NotImplemented => PyNotImplementedError::new_err(text),
         ErrorKind::Io => PyOSError::new_err(text),
         ErrorKind::Attribute => PyAttributeError::new_err(text),
+        ErrorKind::LinAlg => of(linalg_class(py).map(|c| c.bind(py).clone()), text),
         ErrorKind::OutOfMemory => of(out_of_memory_class(py).map(|c| c.bind(py).clone()), text),
         ErrorKind::Unpickling => {
             let class = py.import("pickle").and_then(|m| m.getattr("UnpicklingError")).and_then(|c| Ok(c.cast_into::<PyType>()?));

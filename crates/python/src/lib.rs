@@ -74,6 +74,7 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     let base = unsafe { Bound::from_borrowed_ptr(py, tensor_type::base_type().cast()) };
     m.add("TensorBase", &base)?;
     m.add("OutOfMemoryError", error::out_of_memory_class(py)?)?;
+    m.add("_LinAlgError", error::linalg_class(py)?)?;
     let places =
         [(place::NN, submodule(m, "_nn")?), (place::SPECIAL, submodule(m, "_special")?), (place::LINALG, submodule(m, "_linalg")?)];
     table::install(m, &places, &base)?;

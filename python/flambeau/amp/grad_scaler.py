@@ -32,7 +32,13 @@ class GradScaler:
     """
 
     def __init__(
-        self, device="cuda", init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True
+        self,
+        device="cuda",
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
     ):
         self._device = device
         self._enabled = enabled

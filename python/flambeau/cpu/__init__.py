@@ -2,7 +2,16 @@
 
 from contextlib import nullcontext as _nullcontext
 
-__all__ = ["amp", "current_device", "device_count", "is_available", "is_initialized", "set_device", "stream", "synchronize"]
+__all__ = [
+    "amp",
+    "current_device",
+    "device_count",
+    "is_available",
+    "is_initialized",
+    "set_device",
+    "stream",
+    "synchronize",
+]
 
 
 def __getattr__(name):

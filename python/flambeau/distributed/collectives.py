@@ -83,13 +83,17 @@ def _tensor(name, value):
     from .. import Tensor
 
     if not isinstance(value, Tensor):
-        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor, but got {type(value)} instead.")
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor, but got {type(value)} instead."
+        )
     return value
 
 
 def _tensors(name, values):
     if not isinstance(values, (list, tuple)):
-        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor], but got {type(values)} instead.")
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor], but got {type(values)} instead."
+        )
     for value in values:
         _tensor(name, value)
     return values
@@ -198,7 +202,10 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
     """Each process sends an element of its list to each."""
     _member(group)
-    _copy(_one("all_to_all", "output_tensor_list", output_tensor_list), _one("all_to_all", "input_tensor_list", input_tensor_list))
+    _copy(
+        _one("all_to_all", "output_tensor_list", output_tensor_list),
+        _one("all_to_all", "input_tensor_list", input_tensor_list),
+    )
     return _done(group, async_op, output_tensor_list)
 
 
@@ -250,7 +257,9 @@ def scatter_object_list(
 ):
     """``scatter`` of any objects that can be pickled."""
     _member(group)
-    scatter_object_output_list[0] = _again(_one("scatter_object_list", "scatter_object_input_list", scatter_object_input_list))
+    scatter_object_output_list[0] = _again(
+        _one("scatter_object_list", "scatter_object_input_list", scatter_object_input_list)
+    )
 
 
 def _no_peer(what, kind):

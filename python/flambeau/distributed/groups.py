@@ -122,7 +122,9 @@ def _from_environment(name, given):
         return given
     value = os.environ.get(name)
     if value is None:
-        raise ValueError(f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set")
+        raise ValueError(
+            f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set"
+        )
     return int(value)
 
 
@@ -210,7 +212,9 @@ def get_node_local_rank(fallback_rank=None):
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
         return int(fallback_rank)
-    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work")
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work"
+    )
 
 
 def get_backend(group=None):
@@ -260,11 +264,15 @@ def new_group(
     ranks = [0] if ranks is None else sorted(ranks)
     for rank in ranks:
         if not 0 <= rank < 1:
-            raise ValueError(f"The new group's rank should be within the world_size set by init_process_group, got {rank}")
+            raise ValueError(
+                f"The new group's rank should be within the world_size set by init_process_group, got {rank}"
+            )
     if not ranks:
         return GroupMember.NON_GROUP_MEMBER
     _count += 1
-    made = ProcessGroup(_usable_backend(backend or default.name()), str(_count), default._store, group_desc or "undefined")
+    made = ProcessGroup(
+        _usable_backend(backend or default.name()), str(_count), default._store, group_desc or "undefined"
+    )
     _groups[id(made)] = ranks
     return made
 

@@ -83,7 +83,9 @@ class TCPStore(Store):
         super().__init__()
         _one_process("TCPStore", -1 if world_size is None else world_size)
         if not is_master:
-            raise RuntimeError("TCPStore: flambeau does not connect to other processes yet: only the master's store works")
+            raise RuntimeError(
+                "TCPStore: flambeau does not connect to other processes yet: only the master's store works"
+            )
         self.host, self.port = host_name, port
 
 

@@ -42,7 +42,9 @@ RecursiveScriptModule = ScriptModule
 
 
 def _eager(what):
-    warn_once(f"torch.jit.{what}: flambeau has no TorchScript; the program runs eagerly, with the same results", stacklevel=3)
+    warn_once(
+        f"torch.jit.{what}: flambeau has no TorchScript; the program runs eagerly, with the same results", stacklevel=3
+    )
 
 
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
@@ -227,7 +229,9 @@ def save(m, f, _extra_files=None):
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
     """Load a compiled program: refused."""
-    raise NotImplementedError("torch.jit.load: flambeau has no TorchScript, so it cannot run a program that was saved so")
+    raise NotImplementedError(
+        "torch.jit.load: flambeau has no TorchScript, so it cannot run a program that was saved so"
+    )
 
 
 def _overload(func):

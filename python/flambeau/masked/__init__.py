@@ -161,7 +161,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask, root):
     compute = dtype if dtype.is_floating_point or dtype.is_complex else _C.float32
     count = _count(input, dim, True, mask)
     centred = input - sum(input, dim, keepdim=True, dtype=dtype, mask=mask) / count
-    total = sum(centred * centred.conj(), dim, keepdim=keepdim, dtype=compute, mask=mask)
+    total = sum(centred * (centred.conj() if centred.is_complex() else centred), dim, keepdim=keepdim, dtype=compute, mask=mask)
     if not keepdim:
         count = count.reshape(total.shape)
     if correction != 0:

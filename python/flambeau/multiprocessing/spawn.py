@@ -5,7 +5,15 @@ import pickle
 import signal
 import traceback
 
-__all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes"]
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "spawn",
+    "start_processes",
+]
 
 
 class ProcessException(Exception):
@@ -78,7 +86,9 @@ class ProcessContext:
         process = self.processes[i]
         if self._errors[i].poll():
             text = pickle.loads(self._errors[i].recv_bytes())
-            raise ProcessRaisedException(f"\n\n-- Process {i} terminated with the following error:\n{text}", i, process.pid)
+            raise ProcessRaisedException(
+                f"\n\n-- Process {i} terminated with the following error:\n{text}", i, process.pid
+            )
         code = process.exitcode
         if code < 0:
             name = signal.Signals(-code).name

@@ -81,7 +81,7 @@ _nn = _C._nn
 
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
-    "local_response_norm", "pairwise_distance", "pdist", "linear", "gelu", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
+    "local_response_norm", "pairwise_distance", "pdist", "linear", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
     "cosine_similarity", "layer_norm", "rrelu_", "relu_", "leaky_relu_", "elu_", "hardtanh_",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
     "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
@@ -119,6 +119,11 @@ def _pick(name, inplace):
 def relu(input, inplace=False):
     """``max(x, 0)``."""
     return _C.relu_(input) if inplace else _C.relu(input)
+
+
+def gelu(input, approximate="none"):
+    """``x`` times the probability that a standard normal is below it. Source: Hendrycks and Gimpel, 2016."""
+    return _nn.gelu(input, approximate=approximate)
 
 
 def relu6(input, inplace=False):
@@ -177,6 +182,21 @@ def celu(input, alpha=1.0, inplace=False):
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _pick("elu", inplace)(input, alpha, 1.0, 1.0 / alpha)
+
+
+def celu_(input, alpha=1.0):
+    """``celu`` in place."""
+    return celu(input, alpha, inplace=True)
+
+
+def selu_(input):
+    """``selu`` in place."""
+    return selu(input, inplace=True)
+
+
+def threshold_(input, threshold, value):
+    """``threshold`` in place."""
+    return input.masked_fill_(input <= threshold, value)
 
 
 def threshold(input, threshold, value, inplace=False):

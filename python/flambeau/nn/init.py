@@ -220,12 +220,9 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def _qr(matrix):
-    from .. import _C
+    from .. import linalg
 
-    qr = getattr(getattr(_C, "_linalg", None), "linalg_qr", None)
-    if qr is None:
-        raise NotImplementedError("init.orthogonal_ needs linalg.qr, which flambeau has not yet")
-    return qr(matrix)
+    return linalg.qr(matrix)
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):

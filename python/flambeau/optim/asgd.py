@@ -42,7 +42,8 @@ class ASGD(RuleOptimizer):
 
     def _numbers(self, group, state, t):
         eta, mu, lr, lambd = number(state["eta"]), number(state["mu"]), group["lr"], group["lambd"]
-        state["eta"].fill_(number(lr / ((1 + lambd * lr * t) ** group["alpha"])))
+        # Rounded as a fresh state is, also where a loaded one is wider.
+        state["eta"].copy_(_C.tensor(float(number(lr / ((1 + lambd * lr * t) ** group["alpha"]))), dtype=scalar_dtype()))
         state["mu"].fill_(1 / max(1, t - group["t0"]))
         return {
             "weight_decay": group["weight_decay"], "shrink": 1 - lambd * eta, "step": -eta, "mu": mu,

@@ -114,7 +114,16 @@ class EventList(list):
             total._take_in(event)
         return total
 
-    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, header=None, top_level_events_only=False, **_):
+    def table(
+        self,
+        sort_by=None,
+        row_limit=100,
+        max_src_column_width=75,
+        max_name_column_width=55,
+        header=None,
+        top_level_events_only=False,
+        **_,
+    ):
         """A table with a row for each event, the largest ``sort_by`` first."""
         rows = [e for e in self if not top_level_events_only or e.cpu_parent is None]
         if sort_by is not None:
@@ -138,7 +147,14 @@ class EventList(list):
     def export_chrome_trace(self, path):
         """Write the events for a browser's tracing page."""
         events = [
-            {"name": e.name, "ph": "X", "ts": e.time_range.start, "dur": e.time_range.elapsed_us(), "pid": os.getpid(), "tid": e.thread}
+            {
+                "name": e.name,
+                "ph": "X",
+                "ts": e.time_range.start,
+                "dur": e.time_range.elapsed_us(),
+                "pid": os.getpid(),
+                "tid": e.thread,
+            }
             for e in self
         ]
         with open(path, "w") as file:

@@ -116,7 +116,10 @@ def _named(records):
     """Operations under the names that PyTorch's tables have."""
     known = vars(_C)
     nn = vars(_C._nn)
-    return [("aten::" + r[0] if r[0] in known or r[0] in nn or hasattr(_C.TensorBase, r[0]) else r[0], *r[1:]) for r in records]
+    return [
+        ("aten::" + r[0] if r[0] in known or r[0] in nn or hasattr(_C.TensorBase, r[0]) else r[0], *r[1:])
+        for r in records
+    ]
 
 
 class profile:

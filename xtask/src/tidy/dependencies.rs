@@ -6,7 +6,7 @@ use super::{Finding, Repository};
 const STOREYS: &[&[&str]] = &[
     &["base", "derive"],
     &["ir"],
-    &["engine"],
+    &["engine", "dense"],
     &["cpu", "cuda", "wgpu", "nn", "data", "io", "distributed"],
     &["flambeau"],
     &["cli", "python"],

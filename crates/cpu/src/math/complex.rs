@@ -42,7 +42,7 @@ pub fn exponential(z: C) -> C {
     // In two factors, the first of which may not overflow.
     let half = exp(0.5 * z.re);
     let point = [cos(z.im), sin(z.im)];
-    if half < 1e-100 || half > 1e100 { at_angle(half, [point[0] * half, point[1] * half]) } else { at_angle(exp(z.re), point) }
+    if !(1e-100..=1e100).contains(&half) { at_angle(half, [point[0] * half, point[1] * half]) } else { at_angle(exp(z.re), point) }
 }
 
 /// 2^z.

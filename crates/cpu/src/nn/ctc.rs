@@ -143,6 +143,7 @@ impl<'a, A: Sum> Member<'a, A> {
         let (n, width) = (self.states.len(), self.width());
         // SAFETY: there are a gradient and a loss for each member of the batch, and a row of `out` for each time.
         let (g, loss) = unsafe { (*grad.add(self.b), *self.call.loss.cast::<A>().add(self.b)) };
+        // SAFETY: as above; rows are apart from each other.
         let row = |t: usize| unsafe { std::slice::from_raw_parts_mut(out.add((t * batch + self.b) * classes), classes) };
         let kept = if self.call.zero_infinity && loss == A::INFINITY { 0 } else { self.time };
         for t in kept..time {

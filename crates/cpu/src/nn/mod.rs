@@ -12,5 +12,6 @@ pub mod norm_channels;
 mod norm_channels_last;
 pub mod pool;
 pub mod real;
+pub mod recurrent;
 pub mod resample;
 pub mod softmax;

@@ -220,7 +220,7 @@ unsafe fn add_row<R: Real>(sum: &mut Chains<R::Sum>, x: *const R, n: usize) {
         for at in (0..n / LANES * LANES).step_by(LANES) {
             sum.add(&load(x.add(at)));
         }
-        if n % LANES > 0 {
+        if !n.is_multiple_of(LANES) {
             sum.add(&tail(x, n, R::Sum::ZERO));
         }
     }
@@ -238,7 +238,7 @@ unsafe fn add_squares<R: Real>(sum: &mut Chains<R::Sum>, x: *const R, n: usize, 
             }
             sum.add_product(&x, &x);
         }
-        if n % LANES > 0 {
+        if !n.is_multiple_of(LANES) {
             let mut x = tail(x, n, mean);
             for x in &mut x {
                 *x = *x - mean;
@@ -382,7 +382,7 @@ unsafe fn add_products<R: Real>([products, plain]: &mut [Chains<R::Sum>; 2], n: 
             products.add_product(&grad, &x);
             plain.add(&grad);
         }
-        if n % LANES > 0 {
+        if !n.is_multiple_of(LANES) {
             let (grad, mut x) = (tail(g, n, R::Sum::ZERO), tail(x, n, mean));
             for x in &mut x {
                 *x = *x - mean;

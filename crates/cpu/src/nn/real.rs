@@ -55,6 +55,10 @@ pub trait Sum:
     fn exp(self) -> Self;
     /// Natural logarithm.
     fn ln(self) -> Self;
+    /// Hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// `1 / (1 + e^-x)`.
+    fn sigmoid(self) -> Self;
     /// Whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
     /// The power of two at or below the magnitude; 1 for zero, infinities and NaN.
@@ -96,6 +100,14 @@ macro_rules! sum {
             #[inline(always)]
             fn ln(self) -> $t {
                 math::$t::log(self)
+            }
+            #[inline(always)]
+            fn tanh(self) -> $t {
+                math::$t::tanh(self)
+            }
+            #[inline(always)]
+            fn sigmoid(self) -> $t {
+                math::$t::sigmoid(self)
             }
             #[inline(always)]
             fn is_finite(self) -> bool {

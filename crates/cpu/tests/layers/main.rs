@@ -2,6 +2,7 @@
 //! gradients against finite differences, and cases that are easily wrong.
 
 mod attention;
+mod channels;
 mod convolution_fuzz;
 mod convolutions;
 mod losses;

@@ -311,6 +311,60 @@ pub struct Ctc {
     pub alpha: *mut u8,
 }
 
+/// A step of a recurrent cell, LSTM or GRU, from its sums.
+#[derive(Clone, Copy, Debug)]
+pub struct Gates {
+    /// The dtype.
+    pub dtype: DType,
+    /// Whether it is LSTM.
+    pub lstm: bool,
+    /// Size of the batch.
+    pub rows: usize,
+    /// Width of the state.
+    pub width: usize,
+    /// Products of the input: 4 gates to a row for LSTM, 3 for GRU.
+    pub input: *const u8,
+    /// Products of the hidden state.
+    pub own: *const u8,
+    /// The memory before; for GRU the hidden state.
+    pub state: *const u8,
+    /// The hidden state after.
+    pub hidden: *mut u8,
+    /// The memory after, or null.
+    pub memory: *mut u8,
+    /// For LSTM the gates after their functions; for GRU the three gates and the hidden state's part of the third.
+    pub active: *mut u8,
+}
+
+/// The derivative of [`Gates`].
+#[derive(Clone, Copy, Debug)]
+pub struct GatesBackward {
+    /// The dtype.
+    pub dtype: DType,
+    /// Whether it is LSTM.
+    pub lstm: bool,
+    /// Size of the batch.
+    pub rows: usize,
+    /// Width of the state.
+    pub width: usize,
+    /// The gradient of the hidden state.
+    pub grad: *const u8,
+    /// The gradient of the memory, or null.
+    pub grad_memory: *const u8,
+    /// From the forward pass.
+    pub active: *const u8,
+    /// As in [`Gates`].
+    pub state: *const u8,
+    /// The memory after, or null.
+    pub memory: *const u8,
+    /// The gradient of the products of the input; for LSTM also that of the hidden state's.
+    pub input: *mut u8,
+    /// The gradient of the products of the hidden state, for GRU.
+    pub own: *mut u8,
+    /// The gradient of the state before.
+    pub state_grad: *mut u8,
+}
+
 /// A stack of matrices with strides of batch, head, row and column, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Heads {

@@ -2,8 +2,10 @@
 
 pub(crate) mod create;
 mod defaults;
+pub mod fft;
 pub mod index;
 pub mod join;
+pub mod linalg;
 pub mod matmul;
 pub mod nn;
 pub mod optim;

@@ -532,6 +532,8 @@ static FAMILIES: &[&[&[Op]]] = &[
     super::reduce::FAMILIES,
     super::scan::FAMILIES,
     super::nn::FAMILIES,
+    super::fft::FAMILIES,
+    super::linalg::FAMILIES,
 ];
 
 /// A row with its signature, which is parsed when it is first asked for.

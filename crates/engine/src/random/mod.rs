@@ -42,6 +42,7 @@ mod discrete;
 mod element;
 mod gamma;
 mod generator;
+mod implicit;
 mod integer;
 mod multinomial;
 mod normal;
@@ -51,3 +52,4 @@ mod uniform;
 
 pub use element::{Element, Real};
 pub use generator::{DEFAULT_SEED, Generator, STATE_BYTES, Stream, default_generator, manual_seed};
+pub(crate) use implicit::{dirichlet_grad, gamma_grad};

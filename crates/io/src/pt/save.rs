@@ -212,6 +212,14 @@ impl<'a> Encoder<'a> {
         if let Some(&value) = self.seen.get(&tensor.id()) {
             return Ok(value);
         }
+        if tensor.is_conj() || tensor.is_neg() {
+            // A file holds values, not what they still have to go through.
+            let plain = tensor.alias().resolved()?;
+            let value = self.tensor(&plain)?;
+            self.seen.remove(&plain.id());
+            self.seen.insert(tensor.id(), value);
+            return Ok(value);
+        }
         let sizes = self.ints(tensor.shape().iter().map(|&n| n as i64));
         let strides = self.ints(tensor.strides().iter().map(|&n| n as i64));
         let grad = Value::Bool(tensor.requires_grad());

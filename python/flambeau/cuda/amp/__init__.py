@@ -9,7 +9,9 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 def _deprecated(name, instead):
-    warn(f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `{instead}` instead.", FutureWarning, stacklevel=3)
+    warn(
+        f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `{instead}` instead.", FutureWarning, stacklevel=3
+    )
 
 
 class autocast(_amp.autocast):

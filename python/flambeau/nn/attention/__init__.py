@@ -29,7 +29,9 @@ _FLAGS = {
 def sdpa_kernel(backends, set_priority=False):
     """A block in which only some kinds of attention may be used; the result is the same."""
     if not isinstance(backends, (list, SDPBackend)):
-        raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends)}")
+        raise AssertionError(
+            f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends)}"
+        )
     chosen = [backends] if isinstance(backends, SDPBackend) else backends
     before = dict(_cuda._flags)
     _cuda._flags.update({flag: backend in chosen for backend, flag in _FLAGS.items()})

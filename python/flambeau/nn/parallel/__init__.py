@@ -3,12 +3,22 @@
 from .data_parallel import DataParallel, data_parallel
 from .distributed import DistributedDataParallel
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "replicate", "scatter", "parallel_apply", "gather"]
+__all__ = [
+    "DataParallel",
+    "DistributedDataParallel",
+    "data_parallel",
+    "replicate",
+    "scatter",
+    "parallel_apply",
+    "gather",
+]
 
 
 def _refuse(name):
     def refuse(*args, **kwargs):
-        raise NotImplementedError(f"nn.parallel.{name}: flambeau has no accelerators yet, so there is nothing to spread over")
+        raise NotImplementedError(
+            f"nn.parallel.{name}: flambeau has no accelerators yet, so there is nothing to spread over"
+        )
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = "Over several devices: refused, there is one."

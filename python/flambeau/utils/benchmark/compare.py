@@ -63,5 +63,9 @@ class Compare:
     def _cell(self, result, length):
         if result is None:
             return ""
-        text = f"{result.median / length:.{result.significant_figures}g}" if self._trim else f"{result.median / length:.1f}"
+        text = (
+            f"{result.median / length:.{result.significant_figures}g}"
+            if self._trim
+            else f"{result.median / length:.1f}"
+        )
         return text + ("(!)" if self._highlight and result.has_warnings else "")

@@ -116,7 +116,9 @@ class Measurement:
         lines = [f"{type(self).__module__}.Measurement object", self.title]
         if len(self.raw_times) > 1:
             lines.append(f"  Median: {self.median / length:.2f} {unit}")
-            lines.append(f"  IQR:    {self.iqr / length:.2f} {unit} ({self._quantile(0.25) / length:.2f} to {self._quantile(0.75) / length:.2f})")
+            lines.append(
+                f"  IQR:    {self.iqr / length:.2f} {unit} ({self._quantile(0.25) / length:.2f} to {self._quantile(0.75) / length:.2f})"
+            )
         else:
             lines.append(f"  {self.median / length:.2f} {unit}")
         threads = f"{self.num_threads} thread{'s' if self.num_threads > 1 else ''}"
@@ -129,7 +131,10 @@ class Measurement:
         groups = {}
         for m in measurements:
             groups.setdefault((m.task_spec.title, m.task_spec.description, m.number_per_run), []).append(m)
-        return [Measurement(ms[0].number_per_run, [t for m in ms for t in m.raw_times], ms[0].task_spec) for ms in groups.values()]
+        return [
+            Measurement(ms[0].number_per_run, [t for m in ms for t in m.raw_times], ms[0].task_spec)
+            for ms in groups.values()
+        ]
 
 
 class CallgrindStats:

@@ -128,7 +128,14 @@ class SummaryWriter:
         edges = 64 if bins == "tensorflow" else bins
         counts, limits = numpy.histogram(values, bins=edges)
         summary = _records.histogram(
-            tag, values.min(), values.max(), values.size, values.sum(), (values**2).sum(), limits[1:].tolist(), counts.tolist()
+            tag,
+            values.min(),
+            values.max(),
+            values.size,
+            values.sum(),
+            (values**2).sum(),
+            limits[1:].tolist(),
+            counts.tolist(),
         )
         self.file_writer.add_summary(summary, global_step, walltime)
 

@@ -142,15 +142,17 @@ fn segments(a: &Args) -> Result<Out> {
     };
     let (n, count) = (x.shape()[axis], ends.shape()[axis]);
     let mut lead: Sizes = x.shape()[..axis].iter().map(|&n| n as i64).collect();
-    let at = Tensor::from_slice(&(0..n as i64).collect::<Vec<_>>(), &[n])?;
+    let at = Tensor::ones(&[n], DType::I64, x.device())?.cumsum(0, None)?.sub(1)?;
     lead.push(n as i64);
     let at = at.expand(&lead)?.contiguous()?;
-    let segment = super::searchsorted(&ends.contiguous()?, &at, true, false, None)?.clamp(0, (count as i64 - 1).max(0))?;
+    // What lies behind the last segment goes into one more, which is left out in the end.
+    let segment = super::searchsorted(&ends.contiguous()?, &at, true, false, None)?;
     let mut like: Sizes = lead.clone();
     like.extend(x.shape()[axis + 1..].iter().map(|_| 1));
     let index = segment.reshape(&like)?.expand_to(x.shape())?;
     let mut sizes: SmallVec<[usize; 6]> = SmallVec::from_slice(x.shape());
-    sizes[axis] = count;
+    sizes[axis] = count + 1;
+    let within = |t: Tensor| t.narrow(axis as i64, 0, count as i64);
     let initial = a.opt_scalar(7)?;
     let (how, start) = match reduce.as_str() {
         "sum" => ("sum", 0.0),
@@ -163,14 +165,14 @@ fn segments(a: &Args) -> Result<Out> {
     let begin = Tensor::full(&sizes, initial.unwrap_or(Scalar::Float(start)), x.dtype(), x.device())?;
     let found = if n == 0 { begin } else { begin.scatter_reduce(axis as i64, &index, x, how, true)? };
     if reduce != "mean" {
-        return Ok(found.into());
+        return Ok(within(found)?.into());
     }
     let ones = Tensor::full(x.shape(), 1, x.dtype(), x.device())?;
     let counts = Tensor::zeros(&sizes, x.dtype(), x.device())?;
     let counts = if n == 0 { counts } else { counts.scatter_add(axis as i64, &index, &ones)? };
     let empty = counts.eq(0)?;
     let mean = found.div(&counts.masked_fill(&empty, 1)?)?;
-    Ok(if initial.is_none() { mean.masked_fill(&empty, f64::NAN)? } else { mean }.into())
+    Ok(within(if initial.is_none() { mean.masked_fill(&empty, f64::NAN)? } else { mean })?.into())
 }
 
 /// Counts (or weights) in bins; places that are not in a bin are -1.
@@ -187,6 +189,9 @@ fn counted(places: &Tensor, bins: usize, weights: Option<&Tensor>, dtype: DType)
 }
 
 fn check_histogram(op: &str, x: &Tensor, bins: i64) -> Result<()> {
+    if x.device().is_meta() {
+        return Err(Error::not_implemented(format!("{op}: tensors on the meta device have no values to count")));
+    }
     if bins <= 0 {
         return Err(Error::runtime(format!("{op}: bins must be > 0, but got {bins}")));
     }
@@ -199,6 +204,9 @@ fn check_histogram(op: &str, x: &Tensor, bins: i64) -> Result<()> {
 /// The outer edges: those given, or the extremes of the values where both are the same.
 fn outer(op: &str, x: &Tensor, low: f64, high: f64, widen: f64) -> Result<(f64, f64)> {
     let (mut low, mut high) = (low, high);
+    if low == high && x.numel() == 0 && widen < 1.0 {
+        return Ok((0.0, 1.0));
+    }
     if low == high && x.numel() > 0 {
         (low, high) = (x.min()?.item()?.to_f64(), x.max()?.item()?.to_f64());
     }
@@ -297,6 +305,9 @@ fn check_weight(op: &str, x: &Tensor, weight: Option<&Tensor>, last: usize) -> R
 fn histogram(a: &Args) -> Result<Out> {
     let (x, by_edges) = (a.tensor(0)?.alias(), matches!(a.values[1], Value::Tensor(_)));
     let (weight, density) = if by_edges { (a.opt_tensor(2)?, a.bool(3)?) } else { (a.opt_tensor(3)?, a.bool(4)?) };
+    if x.device().is_meta() {
+        return Err(Error::not_implemented("histogram: tensors on the meta device have no values to count"));
+    }
     let flat = x.reshape(&[-1, 1])?;
     check_weight("histogram", &x, weight, 0)?;
     let edges = match &a.values[1] {
@@ -309,7 +320,7 @@ fn histogram(a: &Args) -> Result<Out> {
                     x.dtype()
                 )));
             }
-            e.alias()
+            e.alias().copy()?
         }
         _ => {
             let bins = a.int(1)?;
@@ -330,6 +341,9 @@ fn histogram(a: &Args) -> Result<Out> {
 /// Edges for each column: numbers of bins, or what was given.
 fn histogramdd(a: &Args) -> Result<Out> {
     let x = a.tensor(0)?.alias();
+    if x.device().is_meta() {
+        return Err(Error::not_implemented("histogramdd: tensors on the meta device have no values to count"));
+    }
     if x.ndim() < 2 {
         return Err(Error::runtime(format!(
             "histogramdd: input tensor should have at least 2 dimensions, but got shape {}",
@@ -340,7 +354,7 @@ fn histogramdd(a: &Args) -> Result<Out> {
     check_weight("histogramdd", &x, a.opt_tensor(3)?, 1)?;
     let flat = x.reshape(&[-1, n as i64])?;
     let edges: Vec<Tensor> = match &a.values[1] {
-        Value::Tensors(_) => a.tensors(1)?.into_iter().map(|t| t.alias()).collect(),
+        Value::Tensors(_) => a.tensors(1)?.into_iter().map(|t| t.alias().copy()).collect::<Result<_>>()?,
         _ => {
             let given = a.ints(1)?;
             let bins: Sizes = if given.len() == 1 { smallvec![given[0]; n] } else { given };
@@ -424,7 +438,7 @@ fn hash(a: &Args) -> Result<Out> {
     } else {
         x.to_scalars()?.into_iter().map(|s| s.to_f64().to_bits()).collect()
     };
-    let n = if rows == 0 { 0 } else { bits.len() / rows };
+    let n = bits.len().checked_div(rows).unwrap_or(0);
     let found: Vec<u64> = (0..rows).map(|r| bits[r * n..(r + 1) * n].iter().fold(0, |h, b| h ^ b)).collect();
     Ok(Tensor::from_slice(&found, &kept)?.into())
 }
@@ -468,7 +482,7 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(9), 4, -1, 1", "T(2,3), 3"]),
     function("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)", histogram)
         .doc("Counts (or sums of weights) between edges.")
-        .samples(&["T(9), T(1; 0..1)"]),
+        .samples(&["T(9; 0..1), T(1; 0..1)"]),
     function(
         "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         histogram,

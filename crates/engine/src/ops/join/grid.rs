@@ -90,7 +90,8 @@ fn chunk_cat(a: &Args) -> Result<Out> {
     if chunks < 1 {
         return Err(Error::runtime(format!("_chunk_cat: _chunk_cat expects positive num_chunks, got {chunks}")));
     }
-    let d = usize::try_from(dim).map_err(|_| Error::runtime("_chunk_cat: _chunk_cat expects non-negative dim"))?;
+    let d = flambeau_base::wrap_dim("_chunk_cat", dim, first.ndim())?;
+    let dim = d as i64;
     let mut parts = Vec::new();
     for t in &tensors {
         if t.dtype() != first.dtype() || t.numel() == 0 {

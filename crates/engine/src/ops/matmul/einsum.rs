@@ -173,7 +173,7 @@ fn sum_out(term: Term, wanted: impl Fn(&Axis) -> bool) -> Result<Term> {
     if dims.is_empty() {
         return Ok(term);
     }
-    let tensor = term.tensor.sum_dims(Some(&dims), false, Some(term.tensor.dtype()))?;
+    let tensor = term.tensor.sum_dims(Some(&dims), false, None)?;
     Ok(Term { tensor, axes: term.axes.into_iter().filter(|a| wanted(a)).collect() })
 }
 

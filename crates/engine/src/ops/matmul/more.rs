@@ -227,12 +227,12 @@ fn addr(a: &Args) -> Result<Out> {
             show(&shape)
         )));
     }
-    let outer = u.unsqueeze(1)?.mul(v)?;
-    if x.dtype() == DType::Bool && outer.dtype() == DType::Bool {
+    let outer = |u: &Tensor, v: &Tensor| u.unsqueeze(1)?.mul(v);
+    if x.dtype() == DType::Bool && u.dtype() == DType::Bool && v.dtype() == DType::Bool {
         let (beta, alpha) = (a.scalar(3)?.to_bool(), a.scalar(4)?.to_bool());
         let none = Tensor::zeros(&[], DType::Bool, x.device())?;
         let part = |t: &Tensor, on: bool| t.logical_and(&if on { none.logical_not()? } else { none.clone() });
-        return Ok(part(x, beta)?.logical_or(&part(&outer, alpha)?)?.into());
+        return Ok(part(x, beta)?.logical_or(&part(&outer(u, v)?, alpha)?)?.into());
     }
     weighted(a, outer)
 }
@@ -253,7 +253,7 @@ fn addbmm(a: &Args) -> Result<Out> {
     }
     let (n, p) = (x.shape()[1] as i64, y.shape()[2] as i64);
     let k = (x.shape()[0] * x.shape()[2]) as i64;
-    weighted(a, x.transpose(0, 1)?.reshape(&[n, k])?.mm(&y.reshape(&[k, p])?)?)
+    weighted(a, |x, y| x.transpose(0, 1)?.reshape(&[n, k])?.mm(&y.reshape(&[k, p])?))
 }
 
 fn cross(a: &Args) -> Result<Out> {
@@ -270,7 +270,7 @@ fn cross(a: &Args) -> Result<Out> {
 
 fn vecdot(a: &Args) -> Result<Out> {
     let (x, y, dim) = (a.tensor(0)?, a.tensor(1)?, a.int(2)?);
-    if !x.dtype().is_float() {
+    if x.dtype().is_integral() {
         return Err(Error::runtime(format!("linalg.vecdot: Expected a floating point or complex tensor as input. Got {}", x.dtype())));
     }
     let shape = broadcast("linalg.vecdot", x.shape(), y.shape())?;
@@ -282,10 +282,7 @@ fn vecdot(a: &Args) -> Result<Out> {
 fn vander(a: &Args) -> Result<Out> {
     let x = a.tensor(0)?;
     let x = if x.dtype() == DType::Bool || x.dtype().is_integral() { x.to_dtype(DType::I64)? } else { x.clone() };
-    if x.ndim() == 0 {
-        return Err(Error::runtime("linalg.vander: input must have at least one dimension, got a number"));
-    }
-    let n = a.opt_int(1)?.unwrap_or(x.shape()[x.ndim() - 1] as i64);
+    let n = a.opt_int(1)?.unwrap_or_else(|| x.shape().last().copied().unwrap_or(1) as i64);
     if n <= 1 {
         return Err(Error::runtime(format!("linalg.vander: N must be greater than 1, got {n}")));
     }

@@ -4,7 +4,7 @@ use super::product::{Product, check_dtypes};
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::transform::bind1;
-use flambeau_base::{Error, Result, Scalar, show};
+use flambeau_base::{DType, Error, Result, Scalar, show};
 use smallvec::SmallVec;
 
 impl Tensor {
@@ -101,24 +101,32 @@ fn rank(op: &str, t: &Tensor, want: usize) -> Result<()> {
     Err(Error::runtime(format!("{op}: a tensor of {want} dimensions is needed ({want}D tensor expected), got shape {}", show(t.shape()))))
 }
 
-/// `beta * input + alpha * product`; where `beta` is 0 the input's values do not matter.
-pub(super) fn weighted(a: &Args, product: Tensor) -> Result<Out> {
-    let (input, beta, alpha) = (a.tensor(0)?, a.scalar(3)?, a.scalar(4)?);
+/// `beta * input + alpha * product`; where `beta` is 0 the input's values do not matter. Short floats are rounded once, at the end.
+pub(super) fn weighted(a: &Args, product: impl Fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Out> {
+    let (input, x, y, numbers) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, [a.scalar(3)?, a.scalar(4)?]);
+    let dtype = x.dtype();
+    if dtype.is_reduced_float() && input.dtype() == dtype && y.dtype() == dtype {
+        let wide = |t: &Tensor| t.to_dtype(DType::F32);
+        let sum = weighted_sum(a.name, &wide(input)?, product(&wide(x)?, &wide(y)?)?, numbers)?;
+        return Ok(sum.to_dtype(dtype)?.into());
+    }
+    Ok(weighted_sum(a.name, input, product(x, y)?, numbers)?.into())
+}
+
+fn weighted_sum(op: &str, input: &Tensor, product: Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
     let scaled = if is_one(alpha) { product } else { product.mul(alpha)? };
     if beta.to_f64() == 0.0 {
-        return Ok(scaled.into());
+        return Ok(scaled);
     }
-    let input = if is_one(beta) { input.clone() } else { input.mul(beta)? };
-    let sum = scaled.add(&input)?;
+    let sum = if is_one(beta) { scaled.add(input)? } else { scaled.add(&input.mul(beta)?)? };
     if sum.shape() != scaled.shape() {
         return Err(Error::runtime(format!(
-            "{}: input of shape {} does not broadcast to the product's shape {}",
-            a.name,
+            "{op}: input of shape {} does not broadcast to the product's shape {}",
             show(input.shape()),
             show(scaled.shape())
         )));
     }
-    Ok(sum.into())
+    Ok(sum)
 }
 
 fn is_one(s: Scalar) -> bool {
@@ -156,21 +164,21 @@ pub(super) static OPS: &[Op] = &[
         .doc("The product of each pair of elements of two vectors.")
         .samples(&["T(3), T(4)"]),
     function("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |a| {
-        weighted(a, a.tensor(1)?.mm(a.tensor(2)?)?)
+        weighted(a, |x, y| x.mm(y))
     })
     .autocast_lower()
     .doc("`beta * self + alpha * (mat1 @ mat2)`; `self` is broadcast.")
     .samples(&["T(2,4), T(2,3), T(3,4)", "T(4), T(2,3), T(3,4), beta=0.5, alpha=2"])
     .with_inplace(),
     function("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |a| {
-        weighted(a, a.tensor(1)?.bmm(a.tensor(2)?)?)
+        weighted(a, |x, y| x.bmm(y))
     })
     .autocast_lower()
     .doc("`beta * self + alpha * (batch1 @ batch2)` for stacks of matrices.")
     .samples(&["T(4,2,5), T(4,2,3), T(4,3,5)", "T(1,5), T(4,2,3), T(4,3,5), beta=0.5, alpha=2"])
     .with_inplace(),
     function("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |a| {
-        weighted(a, a.tensor(1)?.matmul(a.tensor(2)?)?)
+        weighted(a, |x, y| x.matmul(y))
     })
     .doc("`beta * self + alpha * (mat @ vec)`.")
     .samples(&["T(2), T(2,3), T(3)"])

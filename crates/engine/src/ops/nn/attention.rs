@@ -376,7 +376,48 @@ fn attention(a: &Args) -> Result<Out> {
     Ok(a.tensor(0)?.attention(a.tensor(1)?, a.tensor(2)?, &options)?.into())
 }
 
-pub(super) static OPS: &[Op] = &[function(
+/// Attention of four-dimensional operands with the logarithms of sums of exponentials, `[batch, heads, queries]`.
+fn with_lse(a: &Args) -> Result<Out> {
+    let (q, k, v, mask) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.opt_tensor(5)?);
+    let options = AttentionOptions { mask, dropout: a.float(3)?, causal: a.bool(4)?, scale: a.opt_float(6)?, grouped: false };
+    if q.ndim() != 4 {
+        return Err(Error::runtime(format!("{}: expected operands of 4 dimensions, got query {}", a.name, show(q.shape()))));
+    }
+    check(q, k, v, &AttentionOptions { mask: options.mask, causal: false, ..options })?;
+    if options.dropout != 0.0 {
+        return Err(Error::runtime(format!("{}: dropout is not supported, got {}", a.name, options.dropout)));
+    }
+    let width = q.shape()[3];
+    let scale = options.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
+    let mask = mask.map(|m| mask4(m, q, k)).transpose()?;
+    let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![q, k, v];
+    inputs.extend(mask.as_ref());
+    Ok(Out::Tuple(bind(&Attention { causal: options.causal, scale }, &inputs)?.into_iter().collect()))
+}
+
+/// Softmax that gives zeros where all is -inf.
+fn safe_softmax(a: &Args) -> Result<Out> {
+    let (x, dim) = (a.tensor(0)?, a.int(1)?);
+    let none = x.alias().eq(f64::NEG_INFINITY)?.all_dims(Some(&[dim]), true)?;
+    let p = x.masked_fill(&none, 0.0)?.softmax(dim, a.opt_dtype(2)?)?;
+    Ok(p.masked_fill(&none, 0.0)?.into())
+}
+
+pub(super) static OPS: &[Op] = &[
+    function("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", safe_softmax)
+        .doc("Softmax along `dim` that gives zeros where all scores are -inf.")
+        .places(place::TORCH)
+        .samples(&["T(2,3), -1", "T(2,3,2), 1"])
+        .without_out(),
+    function(
+        "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+        with_lse,
+    )
+    .doc("`scaled_dot_product_attention` of four-dimensional operands, with the logarithms of sums of exponentials of scores.")
+    .places(place::TORCH)
+    .samples(&["T(2,3,5,4), T(2,3,6,4), T(2,3,6,4)"])
+    .without_out(),
+    function(
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     attention,
 )
@@ -391,4 +432,5 @@ pub(super) static OPS: &[Op] = &[function(
     "T(2,4,5,3), T(2,2,6,3), T(2,2,6,3), enable_gqa=True",
     "T(5,4), T(6,4), T(6,4)",
 ])
-.without_out()];
+.without_out(),
+];

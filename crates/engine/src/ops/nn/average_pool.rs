@@ -2,7 +2,7 @@
 
 use super::pool::{Given, Window, adaptive_range, adaptive_sizes};
 use super::resampled::Resampled;
-use super::spatial::{channels_last, format_of, with_last};
+use super::spatial::{channels_last, spatial_format, with_last};
 use crate::Tensor;
 use crate::backend::spatial::Taps;
 use crate::ops::pointwise::{DIV_TRUNC, call};
@@ -97,7 +97,7 @@ fn average_integers(x: &Tensor, axes: &[Taps]) -> Result<Tensor> {
 
 /// Means of the parts into which the last dimensions are cut.
 fn adaptive(op: &'static str, x: &Tensor, results: &[usize]) -> Result<Tensor> {
-    if results.iter().all(|&n| n == 1) && !channels_last(format_of(x)) {
+    if results.iter().all(|&n| n == 1) && !channels_last(spatial_format(x, results.len())) {
         super::check_float(op, x.dtype())?;
         let dims: SmallVec<[i64; 3]> = (1..=results.len() as i64).map(|d| -d).collect();
         return x.mean_dims(Some(&dims), true, None);

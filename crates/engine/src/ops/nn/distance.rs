@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, function, place};
-use flambeau_base::{Dims, Error, Result, broadcast, show};
+use flambeau_base::{Error, Result, broadcast, show};
 
 /// From so many rows on, Euclidean distances are found by a product of matrices.
 const ROWS_FOR_PRODUCT: usize = 25;
@@ -73,9 +73,8 @@ impl Tensor {
         }
         let (n, k) = (last(self, 2), last(other, 2));
         if last(self, 1) == 0 || n == 0 || k == 0 {
-            let mut shape: Dims = broadcast(op, &self.shape()[..self.ndim() - 2], &other.shape()[..other.ndim() - 2])?;
-            shape.extend([n, k]);
-            return Tensor::zeros(&shape, self.dtype(), self.device());
+            // Sums of nothing, with a history.
+            return self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?.sum_dims(Some(&[-1]), false, None);
         }
         if p == 2.0 && (mode == 1 || mode == 0 && (n > ROWS_FOR_PRODUCT || k > ROWS_FOR_PRODUCT)) {
             return euclidean(self, other);
@@ -100,15 +99,16 @@ impl Tensor {
         };
         check_distance(op, self, p)?;
         let pairs = n * n.saturating_sub(1) / 2;
-        if pairs == 0 || m == 0 {
-            return Tensor::zeros(&[pairs], self.dtype(), self.device());
-        }
         let index = |of: fn(i64, i64) -> i64| -> Result<Tensor> {
             let all: Vec<i64> = (0..n as i64).flat_map(|i| (i + 1..n as i64).map(move |j| of(i, j))).collect();
             Tensor::from_slice(&all, &[pairs])
         };
         let (first, second) = (self.index_select(0, &index(|i, _| i)?)?, self.index_select(0, &index(|_, j| j)?)?);
-        first.sub(&second)?.vector_norm(p, Some(&[-1]), false, None)
+        let apart = first.sub(&second)?;
+        if pairs == 0 || m == 0 {
+            return apart.sum_dims(Some(&[-1]), false, None);
+        }
+        apart.vector_norm(p, Some(&[-1]), false, None)
     }
 }
 

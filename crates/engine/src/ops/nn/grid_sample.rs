@@ -317,12 +317,15 @@ const DOC: &str = "Values of `input` (batch, channels, two or three dimensions) 
 
 pub(super) static OPS: &[Op] = &[
     row("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", |a| sampled(a, None))
+        .autocast_full()
         .doc(DOC)
         .samples(&["T(1,2,4,5), T(1,3,2,2; -0.83..0.83), 0, 0, False", "T(1,2,2,4,3), T(1,2,1,3,3; -0.77..0.77), 0, 1, True"]),
     row("grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", |a| sampled(a, Some(2)))
+        .autocast_full()
         .doc(DOC)
         .samples(&["T(1,2,4,5), T(1,3,2,2; -0.83..0.83), 2, 0, False", "T(1,2,4,5), T(1,3,2,2; -0.83..0.83), 1, 1, True", "T(1,2,4,5), T(1,3,2,2; -1.83..1.83), 0, 2, False"]),
     row("grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", |a| sampled(a, Some(3)))
+        .autocast_full()
         .doc(DOC)
         .samples(&["T(1,2,2,4,3), T(1,2,1,3,3; -0.77..0.77), 0, 0, False"]),
     row("affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", |a| Ok(affine_grid(a.tensor(0)?, &a.ints(1)?, a.bool(2)?)?.into()))

@@ -47,8 +47,13 @@ fn check_target(op: &str, target: &Tensor, lowest: i64, classes: i64) -> Result<
 impl Tensor {
     /// The score where the target is 1, `max(0, margin - score)` where it is -1 (and their sum where it is neither).
     pub fn hinge_embedding_loss(&self, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Tensor> {
-        let apart = self.neg()?.add(margin)?.clamp_below()?;
-        let apart = apart.masked_fill(&target.eq(1)?, 0)?;
+        // The margin is rounded to the dtype first, as in PyTorch.
+        let margin = if self.dtype().is_float() {
+            Tensor::full(&[], margin, self.dtype(), self.device())?.sub(self)?
+        } else {
+            self.neg()?.add(margin)?
+        };
+        let apart = margin.clamp_below()?.masked_fill(&target.eq(1)?, 0)?;
         let near = Tensor::where_(&target.ne(-1)?, self, &self.zeros_like()?)?;
         reduction.apply(apart.add(&near)?)
     }

@@ -1,7 +1,7 @@
 //! Largest elements of windows, with the places that they came from.
 
 use super::pool::{Given, Window, adaptive_range, adaptive_sizes};
-use super::spatial::{channels_last, format_of, into_packed_in, packed_in, with_last};
+use super::spatial::{channels_last, into_packed_in, packed_in, spatial_format, with_last};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads, is_grad_enabled};
 use crate::backend::backend;
@@ -76,11 +76,16 @@ impl MaxPool {
         bind(&self, &[x])
     }
 
+    /// In what order elements are looked at, and results lie.
+    fn format(&self, x: &Tensor) -> MemoryFormat {
+        if self.windows.apart { MemoryFormat::Contiguous } else { spatial_format(x, self.windows.results.len()) }
+    }
+
     fn run_kernel(&self, x: &Tensor, out: &Tensor, places: Option<&Tensor>) -> Result<()> {
         let w = &*self.windows;
         let n = w.results.len();
         let (lead, last) = x.shape().split_at(x.ndim() - n);
-        let inner = if channels_last(format_of(x)) && lead.len() == 2 && !w.apart { lead[1] } else { 1 };
+        let inner = if channels_last(self.format(x)) { lead[1] } else { 1 };
         let (mut sizes, mut results, mut dilation) = ([1; 3], [1; 3], [1; 3]);
         sizes[3 - n..].copy_from_slice(last);
         results[3 - n..].copy_from_slice(&w.results);
@@ -120,7 +125,7 @@ impl Primitive for MaxPool {
         if x.dtype().is_complex() || x.dtype() == DType::Bool {
             return Err(Error::not_implemented(format!("{}: not implemented for {}", self.name, x.dtype())));
         }
-        let layout = Layout::in_format(self.name, &with_last(x.shape(), &self.windows.results), format_of(x), None)?;
+        let layout = Layout::in_format(self.name, &with_last(x.shape(), &self.windows.results), self.format(x), None)?;
         let mut specs = smallvec![OutSpec { layout: layout.clone(), dtype: x.dtype() }];
         if self.places {
             specs.push(OutSpec { layout, dtype: DType::I64 });
@@ -132,7 +137,7 @@ impl Primitive for MaxPool {
         if outputs[0].numel() == 0 {
             return Ok(());
         }
-        let format = if self.windows.apart { MemoryFormat::Contiguous } else { format_of(inputs[0]) };
+        let format = self.format(inputs[0]);
         let mut x = packed_in(inputs[0], format)?;
         let integral = x.dtype().is_integral() && x.dtype() != DType::I64;
         if integral {
@@ -200,7 +205,7 @@ impl Primitive for MaxPoolBackward {
                 show(x.shape())
             )));
         }
-        Ok(smallvec![OutSpec { layout: Layout::in_format(self.name, x.shape(), format_of(x), None)?, dtype: x.dtype() }])
+        Ok(smallvec![OutSpec { layout: Layout::in_format(self.name, x.shape(), spatial_format(x, self.n), None)?, dtype: x.dtype() }])
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
@@ -208,10 +213,10 @@ impl Primitive for MaxPoolBackward {
         if x.numel() == 0 {
             return Ok(());
         }
-        let format = format_of(x);
+        let format = spatial_format(x, self.n);
         let (grad, places) = (packed_in(inputs[0], format)?, packed_in(inputs[2], format)?);
         let (lead, last) = x.shape().split_at(x.ndim() - self.n);
-        let inner = if channels_last(format) && lead.len() == 2 { lead[1] } else { 1 };
+        let inner = if channels_last(format) { lead[1] } else { 1 };
         into_packed_in(&outputs[0], format, |out| {
             let call = kernel::MaxPoolBackward {
                 dtype: out.dtype(),
@@ -301,7 +306,7 @@ pub(super) fn unpooled(name: &'static str, x: &Tensor, places: &Tensor, last: &[
     sizes.push(last.iter().product());
     let zeros = Tensor::zeros(&sizes, x.dtype(), x.device())?;
     let out = zeros.scatter(-1, &flat(places)?, &flat(x)?)?.reshape_to(&whole)?;
-    let format = format_of(x);
+    let format = spatial_format(x, n);
     if channels_last(format) { out.copy_in(format) } else { Ok(out) }
 }
 

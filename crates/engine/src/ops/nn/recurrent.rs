@@ -130,6 +130,18 @@ fn check(cell: Cell, x: &Tensor, weights: &Weights, state: &State) -> Result<()>
     if state.hidden.shape().last() != Some(&width) {
         return Err(Error::runtime(format!("{op}: Expected hidden states of width {width}, got {}", show(state.hidden.shape()))));
     }
+    let sums = cell.gates() * weights.projection.map_or(width, |p| p.shape().get(1).copied().unwrap_or(0));
+    let fits = |t: &Tensor| t.shape().first() == Some(&sums);
+    let biases = weights.input_bias.iter().chain(&weights.hidden_bias).all(|b| fits(b));
+    let memory = state.memory.as_ref().is_none_or(|m| m.shape().last().map(|n| cell.gates() * n) == Some(sums));
+    if !(fits(weights.input) && fits(weights.hidden) && biases && memory) {
+        return Err(Error::runtime(format!(
+            "{op}: expected weights and biases of {sums} rows, {} for each number of the state, but got weights {} and {}",
+            cell.gates(),
+            show(weights.input.shape()),
+            show(weights.hidden.shape())
+        )));
+    }
     if state.hidden.dtype() != x.dtype() {
         return Err(Error::runtime(format!(
             "{op}: input and hidden states must have one dtype, got {} and {}",
@@ -184,7 +196,6 @@ impl Sequence {
 
     /// Runs a cell over time: its outputs in the order of the input, and the state after the last step of each sequence.
     fn scan(&self, cell: Cell, gates: &Tensor, first: State, w: &Weights, backwards: bool) -> Result<(Tensor, State)> {
-        let hidden = w.hidden.t()?;
         match &self.sizes {
             None => {
                 let mut steps = gates.unbind(0)?;
@@ -194,7 +205,7 @@ impl Sequence {
                 let mut state = first;
                 let mut outputs = Vec::with_capacity(steps.len());
                 for gates in &steps {
-                    state = step(cell, gates, &state, &hidden, w)?;
+                    state = step(cell, gates, &state, w)?;
                     outputs.push(state.hidden.clone());
                 }
                 if backwards {
@@ -214,7 +225,6 @@ fn split(gates: &Tensor, sizes: &[usize]) -> Result<Vec<Tensor>> {
 
 /// Sequences leave the batch as they end.
 fn scan_packed(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[usize]) -> Result<(Tensor, State)> {
-    let hidden = w.hidden.t()?;
     let (mut state, mut now) = (first, sizes[0]);
     let (mut outputs, mut ended) = (Vec::new(), Vec::new());
     for (gates, &n) in split(gates, sizes)?.iter().zip(sizes) {
@@ -223,7 +233,7 @@ fn scan_packed(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[u
             state = state.rows(0, n)?;
             now = n;
         }
-        state = step(cell, gates, &state, &hidden, w)?;
+        state = step(cell, gates, &state, w)?;
         outputs.push(state.hidden.clone());
     }
     ended.push(state);
@@ -233,7 +243,6 @@ fn scan_packed(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[u
 
 /// Sequences join the batch at their ends.
 fn scan_packed_backwards(cell: Cell, gates: &Tensor, first: State, w: &Weights, sizes: &[usize]) -> Result<(Tensor, State)> {
-    let hidden = w.hidden.t()?;
     let mut now = sizes[sizes.len() - 1];
     let mut state = first.rows(0, now)?;
     let mut outputs = Vec::new();
@@ -242,7 +251,7 @@ fn scan_packed_backwards(cell: Cell, gates: &Tensor, first: State, w: &Weights, 
             state = State::joined(&[state, first.rows(now, n - now)?])?;
             now = n;
         }
-        state = step(cell, gates, &state, &hidden, w)?;
+        state = step(cell, gates, &state, w)?;
         outputs.push(state.hidden.clone());
     }
     outputs.reverse();
@@ -308,7 +317,7 @@ fn single(a: &Args, cell: Cell) -> Result<Out> {
     };
     let state = State { hidden: hx[0].clone(), memory: hx.get(1).map(|&t| t.clone()) };
     check(cell, x, &w, &state)?;
-    let state = step(cell, &x.linear(w.input, w.input_bias)?, &state, &w.hidden.t()?, &w)?;
+    let state = step(cell, &x.linear(w.input, w.input_bias)?, &state, &w)?;
     Ok(match state.memory {
         Some(memory) => Out::Tuple(smallvec![state.hidden, memory]),
         None => Out::Tensor(state.hidden),
@@ -321,6 +330,7 @@ const fn row(schema: &'static str, f: fn(&Args) -> Result<Out>) -> Op {
 
 pub(super) static OPS: &[Op] = &[
     row("lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)", |a| padded(a, Cell::Lstm))
+        .autocast_lower()
         .doc("Long short-term memory over a sequence: outputs, last hidden states, last memories. `params` are for each layer and direction the weights of inputs and hidden states and, with `has_biases`, the biases; where states and memories differ in width, a projection follows.")
         .samples(&[
             "T(3,2,3), [T(1,2,2), T(1,2,2)], [T(8,3), T(8,2), T(8), T(8)], True, 1, 0.0, False, False, False",
@@ -328,6 +338,7 @@ pub(super) static OPS: &[Op] = &[
             "T(2,1,3), [T(1,1,2), T(1,1,3)], [T(12,3), T(12,2), T(2,3)], False, 1, 0.0, False, False, False",
         ]),
     row("lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)", |a| packed(a, Cell::Lstm))
+        .autocast_lower()
         .doc("Long short-term memory over packed sequences, of which `batch_sizes` go on at each time.")
         .samples(&["T(4,3), I(2; 2..3), [T(2,2,2), T(2,2,2)], [T(8,3), T(8,2), T(8), T(8), T(8,3), T(8,2), T(8), T(8)], True, 1, 0.0, False, True"]),
     row("gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |a| padded(a, Cell::Gru))
@@ -337,15 +348,19 @@ pub(super) static OPS: &[Op] = &[
         .doc("Gated recurrent units over packed sequences, of which `batch_sizes` go on at each time.")
         .samples(&["T(4,3), I(2; 2..3), T(1,2,2), [T(6,3), T(6,2), T(6), T(6)], True, 1, 0.0, False, False"]),
     row("rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |a| padded(a, Cell::Tanh))
+        .autocast_lower()
         .doc("A recurrent network of `tanh` over a sequence: outputs and last hidden states.")
         .samples(&["T(3,2,3), T(2,2,2), [T(2,3), T(2,2), T(2), T(2), T(2,3), T(2,2), T(2), T(2)], True, 1, 0.0, False, True, False"]),
     row("rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", |a| packed(a, Cell::Tanh))
+        .autocast_lower()
         .doc("A recurrent network of `tanh` over packed sequences.")
         .samples(&["T(4,3), I(2; 2..3), T(1,2,2), [T(2,3), T(2,2)], False, 1, 0.0, False, False"]),
     row("rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |a| padded(a, Cell::Relu))
+        .autocast_lower()
         .doc("A recurrent network of `max(0, x)` over a sequence: outputs and last hidden states.")
         .samples(&["T(2,2,3), T(1,2,2), [T(2,3), T(2,2)], False, 1, 0.0, False, False, True"]),
     row("rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", |a| packed(a, Cell::Relu))
+        .autocast_lower()
         .doc("A recurrent network of `max(0, x)` over packed sequences.")
         .samples(&["T(4,3), I(2; 2..3), T(1,2,2), [T(2,3), T(2,2)], False, 1, 0.0, False, False"]),
     row("lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)", |a| single(a, Cell::Lstm))

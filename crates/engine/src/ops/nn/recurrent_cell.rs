@@ -28,6 +28,15 @@ impl Cell {
         }
     }
 
+    /// How many sums a number of the state has.
+    pub fn gates(self) -> usize {
+        match self {
+            Cell::Lstm => 4,
+            Cell::Gru => 3,
+            _ => 1,
+        }
+    }
+
     /// How many tensors a state has.
     pub fn states(self) -> usize {
         if self == Cell::Lstm { 2 } else { 1 }
@@ -68,29 +77,21 @@ pub(super) struct Weights<'a> {
     pub projection: Option<&'a Tensor>,
 }
 
-/// The state after a step. `gates` are the products of the input, `hidden` is the transposed weight of hidden states.
-pub(super) fn step(cell: Cell, gates: &Tensor, state: &State, hidden: &Tensor, w: &Weights) -> Result<State> {
-    let mut own = state.hidden.matmul(hidden)?;
-    if let Some(bias) = w.hidden_bias {
-        own = own.add(bias)?;
-    }
+/// The state after a step; `gates` are the products of the input.
+pub(super) fn step(cell: Cell, gates: &Tensor, state: &State, w: &Weights) -> Result<State> {
+    let own = state.hidden.linear(w.hidden, w.hidden_bias)?;
     match (cell, &state.memory) {
         (Cell::Lstm, Some(memory)) => {
-            let all = gates.add(&own)?.chunk(4, -1)?;
-            let kept = all[1].sigmoid()?.mul(memory)?;
-            let memory = kept.add(&all[0].sigmoid()?.mul(&all[2].tanh()?)?)?;
-            let mut hidden = all[3].sigmoid()?.mul(&memory.tanh()?)?;
-            if let Some(p) = w.projection {
-                hidden = hidden.linear(p, None)?;
-            }
-            Ok(State { hidden, memory: Some(memory) })
+            let found = super::recurrent_gates::gates(cell, gates, &own, memory)?;
+            let hidden = match w.projection {
+                Some(p) => found[0].linear(p, None)?,
+                None => found[0].clone(),
+            };
+            Ok(State { hidden, memory: Some(found[1].clone()) })
         }
         (Cell::Gru, _) => {
-            let (of_input, own) = (gates.chunk(3, -1)?, own.chunk(3, -1)?);
-            let reset = of_input[0].add(&own[0])?.sigmoid()?;
-            let keep = of_input[1].add(&own[1])?.sigmoid()?;
-            let new = of_input[2].add(&reset.mul(&own[2])?)?.tanh()?;
-            Ok(State { hidden: state.hidden.sub(&new)?.mul(&keep)?.add(&new)?, memory: None })
+            let hidden = super::recurrent_gates::gates(cell, gates, &own, &state.hidden)?.swap_remove(0);
+            Ok(State { hidden, memory: None })
         }
         (Cell::Relu, _) => Ok(State { hidden: gates.add(&own)?.relu()?, memory: None }),
         _ => Ok(State { hidden: gates.add(&own)?.tanh()?, memory: None }),

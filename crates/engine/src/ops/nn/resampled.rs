@@ -1,7 +1,7 @@
 //! The primitive behind average pools and interpolation: sums of taps along each spatial dimension.
 
 use super::check_float;
-use super::spatial::{channels_last, format_of, into_packed_in, packed_in, tied, with_last};
+use super::spatial::{channels_last, into_packed_in, packed_in, spatial_format, tied, with_last};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
@@ -33,10 +33,10 @@ impl Resampled {
     }
 
     fn run_kernel(&self, x: &Tensor, out: &Tensor) -> Result<()> {
-        let format = format_of(x);
+        let format = spatial_format(x, self.axes.len());
         let x = packed_in(x, format)?;
         let (lead, _) = x.shape().split_at(x.ndim() - self.axes.len());
-        let inner = if channels_last(format) && lead.len() == 2 { lead[1] } else { 1 };
+        let inner = if channels_last(format) { lead[1] } else { 1 };
         let one = Taps::identity(1);
         let mut axes = [&one; 3];
         for (place, axis) in axes[3 - self.axes.len()..].iter_mut().zip(&self.axes) {
@@ -71,7 +71,7 @@ impl Primitive for Resampled {
         }
         let last: SmallVec<[usize; 3]> = self.axes.iter().map(|a| a.output()).collect();
         let sizes = with_last(x.shape(), &last);
-        Ok(smallvec![OutSpec { layout: Layout::in_format(self.name, &sizes, format_of(x), None)?, dtype: x.dtype() }])
+        Ok(smallvec![OutSpec { layout: Layout::in_format(self.name, &sizes, spatial_format(x, self.axes.len()), None)?, dtype: x.dtype() }])
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {

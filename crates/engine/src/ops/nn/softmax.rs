@@ -163,8 +163,9 @@ fn log_softmax(a: &Args) -> Result<Out> {
 
 /// `_softmax_backward_data`: `(g - sum(g * y)) * y`, converted.
 fn backward_data(a: &Args) -> Result<Out> {
-    let (g, y) = (a.tensor(0)?, a.tensor(1)?);
-    let product = g.mul(y)?;
+    let wide = |t: &Tensor| if matches!(t.dtype(), DType::F16 | DType::BF16) { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
+    let (g, y) = (wide(a.tensor(0)?)?, wide(a.tensor(1)?)?);
+    let product = g.mul(&y)?;
     let sum = product.sum_dims(Some(&[a.int(2)?]), true, Some(product.dtype()))?;
     Ok(product.sub(&y.mul(&sum)?)?.to_dtype(a.dtype(3)?)?.into())
 }

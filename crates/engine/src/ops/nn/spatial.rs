@@ -31,6 +31,11 @@ pub(super) fn format_of(t: &Tensor) -> MemoryFormat {
     format
 }
 
+/// [`format_of`] where `n` spatial dimensions have a batch and channels before them; without a batch nothing is channels last.
+pub(super) fn spatial_format(t: &Tensor, n: usize) -> MemoryFormat {
+    if t.ndim() == n + 2 { format_of(t) } else { MemoryFormat::Contiguous }
+}
+
 /// The values without gaps in a memory format; the tensor itself where it is so. Nothing is recorded.
 pub(super) fn packed_in(t: &Tensor, format: MemoryFormat) -> Result<Tensor> {
     if t.layout().is_contiguous_in(format) {

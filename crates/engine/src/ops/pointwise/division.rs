@@ -15,7 +15,7 @@ pub(crate) static DIV: Spec = Spec::new("div", Rule::Float, |k, x| k.div(x[0], x
 });
 
 /// Floor division is constant almost everywhere.
-static DIV_FLOOR: Spec = Spec::new("div", Rule::Common, |k, x| k.floor_div(x[0], x[1]))
+pub(crate) static DIV_FLOOR: Spec = Spec::new("div", Rule::Common, |k, x| k.floor_div(x[0], x[1]))
     .refuses(|d| d == DType::Bool)
     .vjp(Reads::NONE, |cx, g| Ok(smallvec![cx.when(0, || zeros_like(g))?, cx.when(1, || zeros_like(g))?]));
 

@@ -47,7 +47,10 @@ static NEXTAFTER: Spec = Spec::new("nextafter", Rule::Common, |k, x| {
     k.special(f, x)
 })
 .refuses(DType::is_integral)
-.vjp(Reads::NONE, |_, _| Err(Error::not_implemented("the derivative for nextafter is not implemented")));
+.vjp(Reads::inputs(0b11), |cx, g| {
+    let first = || g.masked_fill(&cx.tensor(0)?.eq(&cx.operand(1)?)?, 0);
+    Ok(smallvec![cx.when(0, first)?, cx.when(1, || Tensor::zeros(g.shape(), g.dtype(), g.device()))?])
+});
 
 static GCD: Spec = Spec::new("gcd", Rule::Integral, |k, x| k.gcd(x[0], x[1])).refuses(|d| d == DType::Bool);
 static LCM: Spec = Spec::new("lcm", Rule::Integral, |k, x| k.lcm(x[0], x[1])).refuses(|d| d == DType::Bool);

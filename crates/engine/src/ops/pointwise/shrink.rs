@@ -178,6 +178,7 @@ pub(super) static OPS: &[Op] = &[
         .places(place::TORCH | place::NN)
         .samples(&["T(2,3), 0.5, -1.5"]),
     function("prelu(Tensor self, Tensor weight) -> Tensor", prelu)
+        .autocast_lower()
         .doc("`self` above zero, `weight * self` elsewhere: one weight, or one for each channel (dimension 1).")
         .places(place::TORCH | place::METHOD | place::NN)
         .samples(&["T(2,3), T(3)", "T(2,3,2), T(1)", "T(3), T()"])

@@ -99,22 +99,38 @@ fn randperm(a: &Args) -> Result<Out> {
 fn normal_of(a: &Args) -> Result<Out> {
     use crate::ops::table::Value;
     let g = a.opt_generator(2)?;
+    let number = |i: usize| a.float(i).or_else(|_| a.scalar(i).map(|s| s.to_f64()));
+    let check = |std: &Tensor| -> Result<()> {
+        if std.dtype().is_complex() {
+            return Err(Error::runtime("normal: normal expects standard deviation to be non-complex"));
+        }
+        if std.numel() > 0 && std.alias().min()?.item()?.to_f64() < 0.0 {
+            return Err(Error::runtime("normal: normal expects all elements of std >= 0.0"));
+        }
+        Ok(())
+    };
     let out = match (&a.values[0], &a.values[1]) {
         (Value::Tensor(mean), Value::Tensor(std)) => {
+            check(std)?;
             let shape = flambeau_base::broadcast("normal", mean.shape(), std.shape())?;
             let z = Tensor::empty(&shape, mean.dtype(), mean.device())?;
             normal(&z, g)?;
-            z.mul(std)?.add(mean)?
+            super::drawn_from(&z.mul(&std.alias())?.add(&mean.alias())?, &[mean, std])?
         }
         (Value::Tensor(mean), _) => {
+            let std = number(1)?;
+            if std < 0.0 {
+                return Err(Error::runtime(format!("normal: normal expects std >= 0.0, but found std {std}")));
+            }
             let z = Tensor::empty(mean.shape(), mean.dtype(), mean.device())?;
-            z.normal_(0.0, a.scalar(1)?.to_f64(), g)?;
-            z.add(mean)?
+            z.normal_(0.0, std, g)?;
+            super::drawn_from(&z.add(&mean.alias())?, &[mean])?
         }
         (_, Value::Tensor(std)) => {
+            check(std)?;
             let z = Tensor::empty(std.shape(), std.dtype(), std.device())?;
             normal(&z, g)?;
-            z.mul(std)?.add(a.scalar(0)?)?
+            super::drawn_from(&z.mul(&std.alias())?.add(number(0)?)?, &[std])?
         }
         _ => return Err(Error::type_error("normal: with two numbers a size is needed: normal(mean, std, size)")),
     };
@@ -201,8 +217,14 @@ pub(super) static OPS: &[Op] = &[
     function("normal.size(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", normal_sized)
         .doc("Draws from a normal distribution.")
         .places(TORCH),
-    function("normal(Tensor mean, Tensor std=1.0, *, Generator? generator=None) -> Tensor", normal_of)
+    function("normal.Tensor_float(Tensor mean, float std=1.0, *, Generator? generator=None) -> Tensor", normal_of)
         .doc("Draws from normal distributions of these means and deviations, tensors or numbers.")
+        .places(TORCH),
+    function("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of)
+        .doc("As the other forms.")
+        .places(TORCH),
+    function("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of)
+        .doc("As the other forms.")
         .places(TORCH),
     function("dropout(Tensor input, float p, bool train) -> Tensor", |a| Ok(a.tensor(0)?.dropout(a.float(1)?, a.bool(2)?)?.into()))
         .doc("Each element zero with probability `p`, the others divided by `1 - p`; nothing is changed unless `train`.")

@@ -9,7 +9,7 @@ use super::table::Op;
 use crate::Tensor;
 use crate::random::{Generator, Stream, default_generator};
 use crate::tensor::Element;
-use flambeau_base::{Layout, Result};
+use flambeau_base::{DType, Layout, Result};
 
 /// The files of this family, each with its rows.
 pub(super) static FAMILIES: &[&[Op]] = &[factories::OPS, inplace::OPS, sample::OPS, dropout::OPS];
@@ -125,3 +125,12 @@ macro_rules! with_drawable {
     }};
 }
 pub(crate) use with_drawable;
+
+/// A draw that depends on tensors which may require gradients: these are zeros.
+pub(super) fn drawn_from(drawn: &Tensor, parameters: &[&Tensor]) -> Result<Tensor> {
+    if !crate::autograd::is_grad_enabled() || !parameters.iter().any(|t| t.requires_grad()) {
+        return Ok(drawn.clone());
+    }
+    let always = Tensor::ones(&[], DType::Bool, drawn.device())?;
+    parameters.iter().try_fold(drawn.clone(), |drawn, p| Tensor::where_(&always, &drawn, *p))
+}

@@ -2,8 +2,8 @@
 
 use super::{generator, with_drawable, with_real};
 use crate::Tensor;
-use crate::ops::table::{Args, Op, Out, function};
-use crate::random::Generator;
+use crate::ops::table::{Args, Op, Out, function, place};
+use crate::random::{Generator, dirichlet_grad, gamma_grad};
 use flambeau_base::{DType, Error, Layout, Result, show};
 
 /// Ones with the probabilities in `p`, else zeros; drawn in logical order.
@@ -25,13 +25,13 @@ fn bernoulli(a: &Args) -> Result<Out> {
         p.device(),
     )?;
     crate::ops::copy_into(&out, &drawn)?;
-    Ok(out.into())
+    Ok(super::drawn_from(&out, &[p])?.into())
 }
 
 fn bernoulli_p(a: &Args) -> Result<Out> {
     let out = a.tensor(0)?.empty_like()?;
     out.bernoulli_(a.float(1)?, a.opt_generator(2)?)?;
-    Ok(out.into())
+    Ok(super::drawn_from(&out, &[a.tensor(0)?])?.into())
 }
 
 impl Tensor {
@@ -69,7 +69,57 @@ fn poisson(a: &Args) -> Result<Out> {
         let rates = rates.to_vec::<T>()?;
         super::draw::<T>(&out, &g, |s, out| s.poisson(out, &rates))
     })?;
+    Ok(super::drawn_from(&out, &[a.tensor(0)?])?.into())
+}
+
+fn standard_gamma(a: &Args) -> Result<Out> {
+    let (shapes, g) = (a.tensor(0)?, generator(a.opt_generator(1)?));
+    let out = Tensor::empty(shapes.shape(), shapes.dtype(), shapes.device())?;
+    with_real!("_standard_gamma", shapes.dtype(), T => {
+        let shapes = shapes.to_vec::<T>()?;
+        super::draw::<T>(&out, &g, |s, out| s.gamma(out, &shapes))
+    })?;
     Ok(out.into())
+}
+
+fn sample_dirichlet(a: &Args) -> Result<Out> {
+    let (shapes, g) = (a.tensor(0)?, generator(a.opt_generator(1)?));
+    let out = Tensor::empty(shapes.shape(), shapes.dtype(), shapes.device())?;
+    let width = shapes.shape().last().copied().unwrap_or(1);
+    with_real!("_sample_dirichlet", shapes.dtype(), T => {
+        let shapes = shapes.to_vec::<T>()?;
+        super::draw::<T>(&out, &g, |s, out| s.dirichlet(out, &shapes, width))
+    })?;
+    Ok(out.into())
+}
+
+fn binomial(a: &Args) -> Result<Out> {
+    let (counts, p, g) = (a.tensor(0)?, a.tensor(1)?, generator(a.opt_generator(2)?));
+    if counts.dtype() != p.dtype() {
+        return Err(Error::runtime(format!(
+            "binomial: Found dtype {} but expected {}: counts and probabilities must have one dtype",
+            p.dtype(),
+            counts.dtype()
+        )));
+    }
+    let both = crate::ops::view::dims::broadcast_tensors(&[counts, p])?;
+    let out = Tensor::empty(both[0].shape(), counts.dtype(), counts.device())?;
+    with_real!("binomial", counts.dtype(), T => {
+        let (counts, p) = (both[0].to_vec::<T>()?, both[1].to_vec::<T>()?);
+        super::draw::<T>(&out, &g, |s, out| s.binomial(out, &counts, &p))
+    })?;
+    Ok(out.into())
+}
+
+/// A function of doubles applied to elements of tensors of one shape.
+fn elementwise(op: &str, inputs: &[&Tensor], f: impl Fn(&[f64]) -> f64) -> Result<Tensor> {
+    let dtype = inputs[0].dtype();
+    if !dtype.is_float() || inputs.iter().any(|t| t.shape() != inputs[0].shape() || t.dtype() != dtype) {
+        return Err(Error::runtime(format!("{op}: takes floating point tensors of one shape and dtype")));
+    }
+    let columns = inputs.iter().map(|t| t.to_dtype(DType::F64)?.to_vec::<f64>()).collect::<Result<Vec<_>>>()?;
+    let values: Vec<f64> = (0..inputs[0].numel()).map(|i| f(&columns.iter().map(|c| c[i]).collect::<Vec<_>>())).collect();
+    Tensor::from_slice(&values, inputs[0].shape())?.to_dtype(dtype)
 }
 
 pub(super) static OPS: &[Op] = &[
@@ -86,4 +136,28 @@ pub(super) static OPS: &[Op] = &[
         .doc("Draws from the Poisson distributions of the rates in `self`.")
         .samples(&["T(2,3; 0.1..3)"])
         .without_out(),
+    function("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", binomial)
+        .doc("Draws how many of `count` trials succeed, each with probability `prob`.")
+        .places(place::TORCH)
+        .without_out(),
+    function("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", standard_gamma)
+        .doc("Draws from the gamma distributions of the shapes in `self` and scale 1; without a derivative.")
+        .places(place::PRIVATE)
+        .without_out(),
+    function("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", sample_dirichlet)
+        .doc("Draws rows from the Dirichlet distributions of the shapes in the rows of `self`; without a derivative.")
+        .places(place::PRIVATE)
+        .without_out(),
+    function("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", |a| {
+        Ok(elementwise("_standard_gamma_grad", &[a.tensor(0)?, a.tensor(1)?], |v| gamma_grad(v[0], v[1]))?.into())
+    })
+    .doc("The derivative of gamma draws `output` by their shapes, the place in the distribution held fixed.")
+    .places(place::PRIVATE)
+    .without_out(),
+    function("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", |a| {
+        Ok(elementwise("_dirichlet_grad", &[a.tensor(0)?, a.tensor(1)?, a.tensor(2)?], |v| dirichlet_grad(v[0], v[1], v[2]))?.into())
+    })
+    .doc("The derivative of components `x` of Dirichlet draws by their shapes `alpha`, over `1 - x`.")
+    .places(place::PRIVATE)
+    .without_out(),
 ];

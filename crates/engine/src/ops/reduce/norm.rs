@@ -149,11 +149,11 @@ impl Primitive for VectorNorm {
 
 fn check(x: &Tensor, order: f64, dims: Option<&[i64]>, mask: u64, dtype: Option<DType>) -> Result<()> {
     let op = "linalg.vector_norm";
-    if !x.dtype().is_float() {
+    if x.dtype().is_integral() {
         return Err(Error::not_implemented(format!("{op}: Expected a floating point or complex tensor as input. Got {}", x.dtype())));
     }
     if let Some(d) = dtype
-        && (!d.is_float() || x.dtype().promote(d)? != d)
+        && (d.is_integral() || x.dtype().promote(d)? != d)
     {
         return Err(Error::runtime(format!(
             "{op}: the dtype of the input ({}) should be convertible without narrowing to the specified dtype ({d})",
@@ -185,6 +185,7 @@ impl Tensor {
         let mask = dims_mask("linalg.vector_norm", dims, self.ndim(), true)?;
         check(self, order, dims, mask, dtype)?;
         let x = self.to_dtype(dtype.unwrap_or(self.dtype()))?;
+        let x = if x.dtype().is_complex() { x.abs()? } else { x };
         bind1(&VectorNorm { order, dims: mask, keepdim }, &[&x])
     }
 

@@ -160,10 +160,10 @@ fn quantile_rows(rows: &Tensor, q: &Tensor, between: Between, skip_nan: bool) ->
     let bad = rows.alias().isnan()?;
     let ranks = if skip_nan {
         let there = bad.logical_not()?.sum_dims(Some(&[-1]), true, None)?;
-        q.alias().mul(&there.sub(1)?)?.maximum(0)?
+        q.mul(&there.sub(1)?)?.maximum(0)?
     } else {
         let any = bad.any_dims(Some(&[-1]), true)?;
-        Tensor::where_(&any, n as i64 - 1, &q.alias().mul(n as i64 - 1)?)?
+        Tensor::where_(&any, n as i64 - 1, &q.mul(n as i64 - 1)?)?
     };
     let ranks = ranks.to_dtype(rows.dtype())?;
     let floor = |t: &Tensor| t.to_dtype(DType::I64);
@@ -258,9 +258,7 @@ impl Tensor {
         let dim = d as i64;
         let (sorted, places) = self.alias().sort(dim, false)?;
         let n = self.shape()[d] as i64;
-        let mut along: Sizes = smallvec![1; self.ndim()];
-        along[d] = n;
-        let at = Tensor::from_slice(&(0..n).collect::<Vec<_>>(), &[n as usize])?.reshape(&along)?.expand(&sizes_of(self))?;
+        let at = Tensor::ones(self.shape(), DType::I64, self.device())?.cumsum(dim, None)?.sub(1)?;
         let first = sorted.narrow(dim, 0, 1)?.ne(&sorted.narrow(dim, 0, 1)?)?.logical_not()?;
         let changes = sorted.narrow(dim, 1, n - 1)?.ne(&sorted.narrow(dim, 0, n - 1)?)?;
         let starts = crate::ops::join::cat(&[&first, &changes], dim)?;
@@ -350,14 +348,22 @@ pub(super) static OPS: &[Op] = &[
         .autocast_lower()
         .doc("Correlation coefficients of variables, the rows, from observations, the columns.")
         .samples(&["T(3,5)", "T(5)"]),
+    function("quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, false))
+        .autocast_full()
+        .doc("The quantile `q`, a number, as the other form.")
+        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
     function("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, false))
         .autocast_full()
         .doc("The quantiles `q` (a number or a vector) along `dim`, or of all elements; NaN where there is one. `interpolation` is linear, lower, higher, midpoint or nearest.")
-        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True", "T(5), 0.4, interpolation='midpoint'", "T(2,5), 0.3, 1, interpolation='nearest'"]),
+        .samples(&["T(2,5), T(2; 0..1)", "T(2,5), T(; 0..1), 1, True", "T(5), T(2; 0..1), interpolation='midpoint'", "T(2,5), T(2; 0..1), 1, interpolation='nearest'"]),
+    function("nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, true))
+        .autocast_full()
+        .doc("The quantile `q`, a number, as the other form.")
+        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
     function("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", |a| quantile(a, true))
         .autocast_full()
         .doc("`quantile` of the elements that are not NaN.")
-        .samples(&["T(2,5), 0.3", "T(2,5), 0.5, 1, True"]),
+        .samples(&["T(2,5), T(2; 0..1)", "T(2,5), T(; 0..1), 1, True"]),
     function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", mode)
         .doc("The most frequent value along `dim`, of several the smallest, and a place of it.")
         .samples(&["T(2,5)", "T(3,4), 0, True"]),

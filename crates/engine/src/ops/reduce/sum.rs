@@ -129,7 +129,7 @@ impl Tensor {
         let lead = self.ndim() - shape.len();
         let dims: SmallVec<[i64; 6]> =
             (0..self.ndim()).filter(|&d| d < lead || (shape[d - lead] == 1 && self.shape()[d] != 1)).map(|d| d as i64).collect();
-        let out = if dims.is_empty() { self.clone() } else { self.sum_dims(Some(&dims), true, Some(self.dtype()))? };
+        let out = if dims.is_empty() { self.clone() } else { self.sum_dims(Some(&dims), true, None)? };
         out.reshape_to(shape)
     }
 }

@@ -7,7 +7,7 @@
 mod basic;
 mod complex;
 pub(crate) mod copies;
-mod dims;
+pub(crate) mod dims;
 mod metadata;
 mod part;
 mod rearrange;
