@@ -36,7 +36,7 @@ mod vector;
 
 use half::{bf16, f16};
 
-pub(crate) use direct::Weighed;
+pub(crate) use direct::{LINES, Weighed};
 pub(crate) use indirect::{Indirect, IndirectProduct};
 pub(crate) use patch::{Line, MAX_LINES, Piece};
 pub(crate) use table::{Kernels, Table};

@@ -8,6 +8,12 @@ use super::vector::Vector;
 /// Vectors that are summed up at a time.
 const WIDE: usize = 4;
 
+/// Vectors that are summed up at a time for several lines.
+const PAIR: usize = 2;
+
+/// Lines of which [`weigh_lines`] computes at most so many.
+pub(crate) const LINES: usize = 8;
+
 /// A row of a window's element, and its weight.
 #[derive(Clone, Copy)]
 pub(crate) struct Weighed<E> {
@@ -73,6 +79,93 @@ pub(super) unsafe fn weigh_row<V: Vector>(rows: &[Weighed<V::Element>], step: is
             for j in 0..vectors {
                 let (to, left) = (to.add(at + j * V::LANES), width - at - j * V::LANES);
                 if left >= V::LANES { sums[j].store(to) } else { sums[j].store_partial(to, left) }
+            }
+        }
+    }
+}
+
+/// As [`weigh_row`] for up to [`LINES`] sets of weights, whose sums are written `to_line` apart. The weights of row `r` are
+/// at `r.sum * LINES`.
+///
+/// # Safety
+///
+/// As for [`weigh_row`], for all sets; `starts` has a number for each.
+#[inline(always)]
+pub(super) unsafe fn weigh_lines<V: Vector>(
+    rows: &[Weighed<V::Element>],
+    step: isize,
+    [weights, starts]: [*const V::Element; 2],
+    lines: usize,
+    width: usize,
+    to: *mut V::Element,
+    to_line: isize,
+) {
+    // Sums of so many lines stay in registers.
+    let most = if size_of::<V>() >= 64 { LINES } else { LINES / 2 };
+    // SAFETY: by the caller's promise.
+    unsafe {
+        for first in (0..lines).step_by(most) {
+            let (own, lines) = ([weights.add(first), starts.add(first)], (lines - first).min(most));
+            let to = to.wrapping_offset(first as isize * to_line);
+            for at in (0..width).step_by(PAIR * V::LANES) {
+                match (lines, width - at > V::LANES) {
+                    (7.., true) => lines_at::<V, 8, 2>(rows, step, own, lines, (at, width), to, to_line),
+                    (7.., false) => lines_at::<V, 8, 1>(rows, step, own, lines, (at, width), to, to_line),
+                    (5.., true) => lines_at::<V, 6, 2>(rows, step, own, lines, (at, width), to, to_line),
+                    (5.., false) => lines_at::<V, 6, 1>(rows, step, own, lines, (at, width), to, to_line),
+                    (3.., true) => lines_at::<V, 4, 2>(rows, step, own, lines, (at, width), to, to_line),
+                    (3.., false) => lines_at::<V, 4, 1>(rows, step, own, lines, (at, width), to, to_line),
+                    (_, true) => lines_at::<V, 2, 2>(rows, step, own, lines, (at, width), to, to_line),
+                    (_, false) => lines_at::<V, 2, 1>(rows, step, own, lines, (at, width), to, to_line),
+                }
+            }
+        }
+    }
+}
+
+/// A few vectors of [`weigh_lines`] of up to `N` lines.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn lines_at<V: Vector, const N: usize, const VECTORS: usize>(
+    rows: &[Weighed<V::Element>],
+    step: isize,
+    [weights, starts]: [*const V::Element; 2],
+    lines: usize,
+    (at, width): (usize, usize),
+    to: *mut V::Element,
+    to_line: isize,
+) {
+    // SAFETY: by the caller's promise; there are weights of `N` lines, though not all may be asked for.
+    unsafe {
+        let mut sums = [[V::splat(V::Element::default()); VECTORS]; N];
+        for i in 0..N {
+            if i < lines {
+                sums[i] = [V::splat(*starts.add(i)); VECTORS];
+            }
+        }
+        for row in rows {
+            let mut x = [V::splat(V::Element::default()); VECTORS];
+            for j in 0..VECTORS {
+                x[j] = lanes::<V>(row, at + j * V::LANES, step);
+            }
+            let weights = weights.add(row.sum * LINES);
+            for i in 0..N {
+                let weight = V::splat(*weights.add(i));
+                for j in 0..VECTORS {
+                    sums[i][j] = x[j].mul_add(weight, sums[i][j]);
+                }
+            }
+        }
+        for i in 0..N {
+            if i < lines {
+                for j in 0..VECTORS {
+                    let first = at + j * V::LANES;
+                    let to = to.wrapping_offset(i as isize * to_line).wrapping_add(first);
+                    if width - first >= V::LANES { sums[i][j].store(to) } else { sums[i][j].store_partial(to, width - first) }
+                }
             }
         }
     }

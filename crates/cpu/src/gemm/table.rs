@@ -34,6 +34,8 @@ pub(crate) struct Table<S, E: 'static> {
     pub(crate) pack_pointers: unsafe fn(&[*const E], usize, *mut E, usize),
     /// See [`direct::weigh_row`].
     pub(crate) weigh_row: unsafe fn(&[Weighed<E>], isize, E, usize, *mut E),
+    /// See [`direct::weigh_lines`].
+    pub(crate) weigh_lines: unsafe fn(&[Weighed<E>], isize, [*const E; 2], usize, usize, *mut E, isize),
     /// See [`direct::dot_row`].
     pub(crate) dot_row: unsafe fn(*const E, usize, &[Weighed<E>], isize, *mut E),
     /// See [`direct::fold_lanes`].
@@ -155,6 +157,19 @@ macro_rules! instruction_set {
             }
 
             $(#[$feature])?
+            unsafe fn weigh_lines<V: Vector>(
+                rows: &[Weighed<V::Element>],
+                step: isize,
+                weights: [*const V::Element; 2],
+                lines: usize,
+                width: usize,
+                to: *mut V::Element,
+                to_line: isize,
+            ) {
+                unsafe { direct::weigh_lines::<V>(rows, step, weights, lines, width, to, to_line) }
+            }
+
+            $(#[$feature])?
             unsafe fn dot_row<V: Vector>(
                 y: *const V::Element,
                 width: usize,
@@ -225,6 +240,7 @@ macro_rules! instruction_set {
                     merge_square: merge_square::<V>,
                     pack_pointers: pack_pointers::<V>,
                     weigh_row: weigh_row::<V>,
+                    weigh_lines: weigh_lines::<V>,
                     dot_row: dot_row::<V>,
                     fold_lanes: fold_lanes::<V>,
                     weigh_channels: weigh_channels::<V>,

@@ -3,6 +3,7 @@
 
 mod attention;
 mod channels;
+mod convolution_fuzz;
 mod convolutions;
 mod losses;
 mod norms;

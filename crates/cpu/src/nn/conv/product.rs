@@ -12,7 +12,7 @@
 
 use super::operands::{Element, Image, Target, Weight, Windows};
 use super::turned;
-use super::windows::{Axis, Places, Tap, taps};
+use super::windows::{Axis, Places, Run, Tap, taps};
 use crate::gemm::{Bias, Indirect, IndirectProduct, Table};
 use crate::nn::real::Shared;
 use crate::pool;
@@ -33,6 +33,23 @@ pub struct Part {
     pub image: Places,
     /// Elements to the first of them.
     pub start: isize,
+}
+
+impl Part {
+    /// Calls `f` with runs that are walked with one step both in the windows and in an image, and where in the image each
+    /// begins. One of the two may have rows merged where the other has not.
+    pub fn lines(&self, mut f: impl FnMut(Run, isize)) {
+        let mut before = 0;
+        self.windows.runs(0..self.windows.count(), |run| {
+            self.image.runs(before..before + run.len, |place| f(run.part(place.lane, place.len, self.windows.steps[2]), place.offset));
+            before += run.len;
+        });
+    }
+
+    /// Elements from window to window of a run; that of a single window is taken as adjacent.
+    pub fn step(&self, run: &Run) -> isize {
+        if run.len == 1 { 1 } else { self.windows.steps[2] }
+    }
 }
 
 /// See [`Conv`].

@@ -27,6 +27,15 @@ pub struct Run {
     pub offset: isize,
 }
 
+impl Run {
+    /// `len` positions from the `first` on, which lie `step` elements apart.
+    #[inline]
+    pub fn part(&self, first: usize, len: usize, step: isize) -> Run {
+        let at = [self.at[0], self.at[1], self.at[2] + first];
+        Run { lane: self.lane + first, len, at, offset: self.offset + first as isize * step }
+    }
+}
+
 impl Places {
     /// How many positions an image has.
     pub fn count(&self) -> usize {

@@ -185,8 +185,10 @@ impl Tensor {
         let count = blocks.count(image);
         if count.iter().any(|&n| n < 1) || count[0] * count[1] != windows as i64 {
             return Err(Error::runtime(format!(
-                "{op}: Given output_size={size:?}, kernel_size={kernel:?}, dilation={dilation:?}, padding={padding:?}, stride={stride:?}, expected size of input's dimension 2 to match the calculated number of sliding blocks {} * {}, but got input.size(2)={windows}.",
-                count[0], count[1]
+                "{op}: Given output_size={size:?}, kernel_size={kernel:?}, dilation={dilation:?}, padding={padding:?}, stride={stride:?}, expected size of input's dimension 2 to match the calculated number of sliding blocks {} * {} = {}, but got input.size(2)={windows}.",
+                count[0],
+                count[1],
+                count[0] * count[1]
             )));
         }
         let columns = Columns { back: true, blocks, image, count: count.map(|n| n as usize) };
