@@ -150,13 +150,17 @@ pub fn airy(x: f64) -> f64 {
     if x.is_nan() {
         return x;
     }
-    let root = x.abs().sqrt();
-    let zeta = 2.0 / 3.0 * root * root * root;
+    let size = x.abs();
+    let root = size.sqrt();
+    let cube = size * root;
+    let zeta = cube / 1.5;
     if x > 110.0 || zeta == f64::INFINITY {
         return 0.0;
     }
+    // What rounding took from zeta, which is large where it is a phase or an exponent.
+    let lost = || (size.mul_add(root, -cube) + size * root.mul_add(-root, size) / (2.0 * root) + zeta.mul_add(-1.5, cube)) / 1.5;
     if x > 2.0 {
-        return exp(-zeta) * AIRY_FAR.at(1.0 / zeta) / (2.0 * PI.sqrt() * root.sqrt());
+        return exp(-zeta) * (1.0 - lost()) * AIRY_FAR.at(1.0 / zeta) / (2.0 * PI.sqrt() * root.sqrt());
     }
     if x >= 0.0 {
         return AIRY_NEAR.at(x);
@@ -165,7 +169,8 @@ pub fn airy(x: f64) -> f64 {
         return AIRY_WAVE.at(x);
     }
     let t = 16.0 / (3.0 * zeta);
-    let (s, c) = (sin(zeta), cos(zeta));
+    let (s, c, lost) = (sin(zeta), cos(zeta), lost());
+    let (s, c) = (s + lost * c, c - lost * s);
     // cos and sin of zeta - π/4.
     let (c, s) = ((c + s) * FRAC_1_SQRT_2, (s - c) * FRAC_1_SQRT_2);
     (c * AIRY_P.at(t * t) + s * AIRY_Q.at(t * t) / zeta) / (PI.sqrt() * root.sqrt())

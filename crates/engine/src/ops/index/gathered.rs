@@ -4,7 +4,7 @@ use super::rows::{carry_out, check_dtype, indices, place_rows};
 use crate::Tensor;
 use crate::backend::IndexMode;
 use crate::ops::table::{Args, Op, Out, Value, function, place};
-use flambeau_base::{DType, Error, Result, Scalar, show, wrap_dim};
+use flambeau_base::{DType, Error, Promotion, Result, Scalar, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 
 type Sizes = SmallVec<[i64; 6]>;
@@ -70,9 +70,17 @@ impl Tensor {
 }
 
 fn isin(a: &Args) -> Result<Out> {
-    let tensor = |i: usize| match &a.values[i] {
-        Value::Tensor(t) => Ok(t.clone()),
-        _ => Tensor::number(a.scalar(i)?),
+    // A number lies where the tensor does, in the dtype that the two promote to.
+    let other = a.values.iter().find_map(|v| if let Value::Tensor(t) = v { Some(t) } else { None });
+    let tensor = |i: usize| match (&a.values[i], other) {
+        (Value::Tensor(t), _) => Ok(t.clone()),
+        (_, None) => Tensor::number(a.scalar(i)?),
+        (_, Some(t)) => {
+            let (s, mut promotion) = (a.scalar(i)?, Promotion::default());
+            promotion.tensor(t.dtype(), t.ndim())?;
+            promotion.scalar(s);
+            Tensor::full(&[], s, promotion.result()?, t.device())
+        }
     };
     Ok(tensor(0)?.isin(&tensor(1)?, a.bool(3)?)?.into())
 }

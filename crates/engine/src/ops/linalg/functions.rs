@@ -462,7 +462,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("Signs of determinants and logarithms of their magnitudes.")
         .samples(&["T(3,3)"]),
     function("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", slogdet).doc("`linalg.slogdet`.").samples(&["T(3,3)"]),
-    function("logdet(Tensor self) -> Tensor", logdet).without_out().doc("Logarithms of determinants; NaN of negative ones.").samples(&["T(3,3)"]),
+    function("logdet(Tensor self) -> Tensor", logdet).without_out().doc("Logarithms of determinants; NaN of negative ones.").samples(&["T(3,3; -1..2)", "T(2,2,2; 0.5..2)"]),
     function("linalg_matrix_power(Tensor self, int n) -> Tensor", power)
         .places(PRIVATE)
         .doc("Square matrices to an integer power; negative ones invert.")
@@ -538,12 +538,12 @@ pub(super) static OPS: &[Op] = &[
         .autocast_full()
         .places(PRIVATE)
         .doc("The inverse of `tensordot` with `self` over its first `ind` dimensions.")
-        .samples(&["T(2,2,4)", "T(3,3), 1"]),
+        .samples(&["T(3,1,3)", "T(1,2,2)", "T(3,3), 1"]),
     function("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensorsolve)
         .autocast_full()
         .places(PRIVATE)
         .doc("`X` with `tensordot(self, X, X.dim()) = other`; dimensions `dims` of `self` are moved to the end first.")
-        .samples(&["T(2,2,4), T(2,2)"]),
+        .samples(&["T(3,1,3), T(3,1)", "T(3,1,3; -1..2), T(1,3), [0]"]),
     function("linalg_polar(Tensor A) -> (Tensor U, Tensor H)", polar)
         .places(PRIVATE)
         .doc("`A = U H`: orthonormal columns and a positive-semidefinite matrix.")

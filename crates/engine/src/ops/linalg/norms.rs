@@ -170,7 +170,7 @@ pub(super) static OPS: &[Op] = &[
     function("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm)
         .places(PRIVATE)
         .doc("Norms of vectors (one dimension) or matrices (two): see `linalg.vector_norm` and `linalg.matrix_norm`; without `ord` the 2-norm of all elements.")
-        .samples(&["T(2,3)", "T(3), 3", "T(2,3), 1", "T(2,3,4), inf, [0, 2], True"]),
+        .samples(&["T(2,3)", "T(3), 3", "T(2,3), 1", "T(2,3,4; 0.5..3), inf, [0, 2], True"]),
     function("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm)
         .places(PRIVATE)
         .doc("Norms of matrices: `fro` or `nuc`.")

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, function, place};
-use flambeau_base::{Error, Result, broadcast, show};
+use flambeau_base::{DType, Error, Result, broadcast, show};
 
 /// From so many rows on, Euclidean distances are found by a product of matrices.
 const ROWS_FOR_PRODUCT: usize = 25;
@@ -101,7 +101,7 @@ impl Tensor {
         let pairs = n * n.saturating_sub(1) / 2;
         let index = |of: fn(i64, i64) -> i64| -> Result<Tensor> {
             let all: Vec<i64> = (0..n as i64).flat_map(|i| (i + 1..n as i64).map(move |j| of(i, j))).collect();
-            Tensor::from_slice(&all, &[pairs])
+            if self.device().is_meta() { Tensor::empty(&[pairs], DType::I64, self.device()) } else { Tensor::from_slice(&all, &[pairs]) }
         };
         let (first, second) = (self.index_select(0, &index(|i, _| i)?)?, self.index_select(0, &index(|_, j| j)?)?);
         let apart = first.sub(&second)?;
@@ -150,7 +150,7 @@ pub(super) static OPS: &[Op] = &[
         .autocast_full()
         .doc("The distances, by the norm of order `p`, of each row of `x1` `[..., n, m]` to each of `x2` `[..., k, m]`: `[..., n, k]`. Euclidean distances of more than 25 rows come from a product of matrices, unless `compute_mode` is 'donot_use_mm_for_euclid_dist'.")
         .places(place::TORCH)
-        .samples(&["T(3,4), T(2,4)", "T(2,3,4), T(5,4), 1", "T(27,3), T(4,3)", "T(3,4), T(2,4), 3", "T(3,4), T(2,4), inf"])
+        .samples(&["T(3,4), T(2,4)", "T(2,3,4), T(5,4), 1", "T(27,3), T(4,3)", "T(3,4), T(2,4), 3", "T(3,4), T(2,4; -1..2.5), inf"])
         .without_out(),
     function("pdist(Tensor self, float p=2) -> Tensor", |a| Ok(a.tensor(0)?.pdist(a.float(1)?)?.into()))
         .doc("The distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...")

@@ -84,8 +84,7 @@ fn mvlgamma(a: &Args) -> Result<Out> {
         return Err(Error::runtime(format!("{}: p has to be greater than or equal to 1, got {p}", a.name)));
     }
     let x = if x.dtype().is_integral() { x.to_dtype(flambeau_base::default_dtype())? } else { x.clone() };
-    let steps = Tensor::from_slice(&(0..p).map(|j| -0.5 * j as f64).collect::<Vec<_>>(), &[p as usize])?;
-    let steps = steps.to_dtype(x.dtype())?;
+    let steps = Tensor::arange(0, p, 1, Some(x.dtype()), x.device())?.mul(-0.5)?;
     let terms = call(&LGAMMA, &[(&x.unsqueeze(-1)?.add(&steps)?).into()])?;
     let sum = terms.sum_dims(Some(&[-1]), false, None)?;
     Ok(sum.add((p * (p - 1)) as f64 / 4.0 * PI.ln())?.into())

@@ -117,6 +117,9 @@ fn elementwise(op: &str, inputs: &[&Tensor], f: impl Fn(&[f64]) -> f64) -> Resul
     if !dtype.is_float() || inputs.iter().any(|t| t.shape() != inputs[0].shape() || t.dtype() != dtype) {
         return Err(Error::runtime(format!("{op}: takes floating point tensors of one shape and dtype")));
     }
+    if inputs[0].device().is_meta() {
+        return Tensor::empty(inputs[0].shape(), dtype, inputs[0].device());
+    }
     let columns = inputs.iter().map(|t| t.to_dtype(DType::F64)?.to_vec::<f64>()).collect::<Result<Vec<_>>>()?;
     let values: Vec<f64> = (0..inputs[0].numel()).map(|i| f(&columns.iter().map(|c| c[i]).collect::<Vec<_>>())).collect();
     Tensor::from_slice(&values, inputs[0].shape())?.to_dtype(dtype)
@@ -153,11 +156,13 @@ pub(super) static OPS: &[Op] = &[
     })
     .doc("The derivative of gamma draws `output` by their shapes, the place in the distribution held fixed.")
     .places(place::PRIVATE)
+    .samples(&["T(2,3; 0.5..9), T(2,3; 0.5..9)"])
     .without_out(),
     function("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", |a| {
         Ok(elementwise("_dirichlet_grad", &[a.tensor(0)?, a.tensor(1)?, a.tensor(2)?], |v| dirichlet_grad(v[0], v[1], v[2]))?.into())
     })
     .doc("The derivative of components `x` of Dirichlet draws by their shapes `alpha`, over `1 - x`.")
     .places(place::PRIVATE)
+    .samples(&["T(2,3; 0.1..0.9), T(2,3; 0.5..4), T(2,3; 5..9)"])
     .without_out(),
 ];

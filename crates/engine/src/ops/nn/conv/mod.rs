@@ -341,9 +341,8 @@ methods! {
     /// is channels-last. `RuntimeError` where shapes, dtypes or options do not fit.
     ///
     /// ```
-    /// # use flambeau_cpu as _;
     /// use flambeau_engine::{Tensor, base::Result, ops::nn::ConvOptions};
-    /// # fn main() -> Result<()> {
+    /// # fn example() -> Result<()> {
     /// let image = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
     /// let weight = Tensor::from_slice(&[1.0f32, 1.0, 1.0, 1.0], &[1, 1, 2, 2])?;
     /// let sums = image.conv2d(&weight, None, &ConvOptions::new().padding(&[1]))?;
