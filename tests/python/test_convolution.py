@@ -86,7 +86,7 @@ def test_unfold_and_fold(x):
     assert columns.tolist() == [[[0, -2], [-3, -1], [-2, 0], [0, 1], [0, 2], [1, 3]]]
     image = F.fold(torch.arange(24.0).reshape(4, 6), (3, 4), 2)
     assert image.tolist() == [[[0, 7, 9, 8], [15, 44, 48, 31], [15, 37, 39, 23]]]
-    with pytest.raises(RuntimeError, match="sliding blocks 5 \\* 5, but got input.size\\(2\\)=20"):
+    with pytest.raises(RuntimeError, match="sliding blocks 5 \\* 5 = 25, but got input.size\\(2\\)=20"):
         F.fold(torch.zeros(2, 12, 20), (6, 6), 2)
 
 
