@@ -467,7 +467,8 @@ pub(super) static OPS: &[Op] = &[
     function("isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", isin)
         .places(TORCH)
         .doc("Where an element is one of `test_elements` (none of them, if `invert`); one of the two may be a number.")
-        .samples(&["I(2,3; 0..4), I(3; 0..4)", "I(4; 0..4), 2, invert=True"]),
+        .numbers(0b11)
+        .samples(&["I(2,3; 0..4), I(3; 0..4)", "I(4; 0..4), 2, invert=True", "2, I(4; 0..4)"]),
     function("_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", masked_index)
         .places(TORCH)
         .without_out()
