@@ -57,7 +57,10 @@ impl Tensor {
             return Err(Error::runtime("isin: Unsupported input type encountered for isin(): complex numbers have no order"));
         }
         let narrow = |d: DType| if d == DType::Bool { DType::U8 } else { d };
-        let dtype = narrow(self.dtype().promote(test.dtype())?);
+        let mut promotion = Promotion::default();
+        promotion.tensor(self.dtype(), self.ndim())?;
+        promotion.tensor(test.dtype(), test.ndim())?;
+        let dtype = narrow(promotion.result()?);
         let (x, test) = (self.alias().to_dtype(dtype)?.contiguous()?, test.alias().reshape(&[-1])?.to_dtype(dtype)?);
         if test.numel() == 0 {
             return Tensor::full(self.shape(), Scalar::Bool(invert), DType::Bool, self.device());
