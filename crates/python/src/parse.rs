@@ -170,7 +170,8 @@ impl Form {
                 .enumerate()
                 .map(|(i, p)| {
                     let pointwise = tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_));
-                    matches!(p.name, "value" | "p") || (pointwise && row.numbers >> i.min(6) & 1 != 0)
+                    let takes = pointwise || row.name() == "isin";
+                    matches!(p.name, "value" | "p") || (takes && row.numbers >> i.min(6) & 1 != 0)
                 })
                 .collect(),
             factory: has(Kind::DType) && has(Kind::Device),

@@ -57,7 +57,10 @@ impl Tensor {
             return Err(Error::runtime("isin: Unsupported input type encountered for isin(): complex numbers have no order"));
         }
         let narrow = |d: DType| if d == DType::Bool { DType::U8 } else { d };
-        let dtype = narrow(self.dtype().promote(test.dtype())?);
+        let mut promotion = Promotion::default();
+        promotion.tensor(self.dtype(), self.ndim())?;
+        promotion.tensor(test.dtype(), test.ndim())?;
+        let dtype = narrow(promotion.result()?);
         let (x, test) = (self.alias().to_dtype(dtype)?.contiguous()?, test.alias().reshape(&[-1])?.to_dtype(dtype)?);
         if test.numel() == 0 {
             return Tensor::full(self.shape(), Scalar::Bool(invert), DType::Bool, self.device());
@@ -467,7 +470,8 @@ pub(super) static OPS: &[Op] = &[
     function("isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", isin)
         .places(TORCH)
         .doc("Where an element is one of `test_elements` (none of them, if `invert`); one of the two may be a number.")
-        .samples(&["I(2,3; 0..4), I(3; 0..4)", "I(4; 0..4), 2, invert=True"]),
+        .numbers(0b11)
+        .samples(&["I(2,3; 0..4), I(3; 0..4)", "I(4; 0..4), 2, invert=True", "2, I(4; 0..4)"]),
     function("_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", masked_index)
         .places(TORCH)
         .without_out()
