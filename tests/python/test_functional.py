@@ -117,3 +117,18 @@ PRINTED = [
 @pytest.mark.parametrize("make, text", PRINTED, ids=[text[:30] for _, text in PRINTED])
 def test_printing_2_15(make, text):
     assert repr(make()) == text
+
+
+def test_activations_of_the_table():
+    x = torch.tensor([[-2.0, 0.25], [0.75, -0.5]])
+    F = torch.nn.functional
+    assert F.softshrink(x).tolist() == [[-1.5, 0.0], [0.25, 0.0]] and F.hardshrink(x, 0.6).tolist() == [[-2.0, 0.0], [0.75, 0.0]]
+    assert F.prelu(x, torch.tensor([0.5, 0.1])).tolist() == [[-1.0, 0.25], [0.75, pytest.approx(-0.05)]]
+    assert torch.nn.PReLU()(x).tolist() == [[-0.5, 0.25], [0.75, -0.125]]
+
+
+def test_windows_of_one_place():
+    windows = torch.signal.windows
+    for make in (windows.hann, windows.hamming, windows.blackman, windows.nuttall, windows.bartlett, windows.kaiser, windows.cosine):
+        assert make(1).tolist() == [1.0]
+        assert make(0).tolist() == []

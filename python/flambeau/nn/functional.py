@@ -82,7 +82,7 @@ _nn = _C._nn
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
     "local_response_norm", "pairwise_distance", "pdist", "linear", "softplus", "logsigmoid", "one_hot", "scaled_dot_product_attention",
-    "cosine_similarity", "layer_norm", "rrelu_", "relu_", "leaky_relu_", "elu_", "hardtanh_",
+    "cosine_similarity", "layer_norm", "softshrink", "hardshrink", "prelu", "rrelu_", "relu_", "leaky_relu_", "elu_", "hardtanh_",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
     "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",

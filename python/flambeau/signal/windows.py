@@ -25,6 +25,11 @@ def _checked(name, M, dtype, layout):
     return dtype
 
 
+def _one(name, dtype, layout, device, requires_grad):
+    """The window of one place."""
+    return _C.ones((1,), dtype=_checked(name, 1, dtype, layout), device=device, requires_grad=requires_grad)
+
+
 def _window(name, M, sym, dtype, layout, device, requires_grad, start, step, f):
     """``f`` of ``M`` places that are ``step(n)`` apart from ``start(n)`` on, where ``n`` is the window's period."""
     dtype = _checked(name, M, dtype, layout)
@@ -68,8 +73,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
     if beta < 0:
         raise ValueError(f"kaiser: beta must be non-negative, got: {beta} instead.")
     if M == 1:
-        _checked("kaiser", M, dtype, layout)
-        return _C.ones((1,), dtype=dtype, device=device, requires_grad=requires_grad)
+        return _one("kaiser", dtype, layout, device, requires_grad)
 
     def f(k):
         top = _C.tensor(beta, dtype=k.dtype, device=k.device)
@@ -84,6 +88,8 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
         raise TypeError("general_cosine: Coefficients must be a list/tuple")
     if not a:
         raise ValueError("general_cosine: Coefficients cannot be empty")
+    if M == 1:
+        return _one("general_cosine", dtype, layout, device, requires_grad)
 
     def f(k):
         terms = [(-1) ** i * weight * (k * i).cos() for i, weight in enumerate(a)]
@@ -121,6 +127,5 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
 def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """A triangle: ``1 - |k|`` for ``k`` from -1 to 1."""
     if M == 1:
-        _checked("bartlett", M, dtype, layout)
-        return _C.ones((1,), dtype=dtype, device=device, requires_grad=requires_grad)
+        return _one("bartlett", dtype, layout, device, requires_grad)
     return _window("bartlett", M, sym, dtype, layout, device, requires_grad, lambda n: -1.0, lambda n: 2 / n, lambda k: 1 - k.abs())
