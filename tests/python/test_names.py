@@ -111,6 +111,7 @@ def test_switches():
     torch.set_float32_matmul_precision("high")
     assert torch.get_float32_matmul_precision() == "high"
     torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.benchmark = False
     with torch.backends.cudnn.flags(enabled=False, benchmark=True):
         assert not torch.backends.cudnn.enabled and torch.backends.cudnn.benchmark
     assert torch.backends.cudnn.enabled and not torch.backends.cudnn.benchmark
