@@ -178,3 +178,8 @@ def test_dlpack_keeps_read_only_memory():
         torch.from_numpy(a).__dlpack__()
     with pytest.raises(BufferError, match="gradient"):
         torch.tensor([1.0], requires_grad=True).__dlpack__()
+
+
+def test_long_ranges_of_integers():
+    for start, stop, step in ((0, 1 << 18, 1), (-7, 300_001, 3), (500_000, -3, -2), (5, 5 + 70_001, 1)):
+        assert np.array_equal(torch.arange(start, stop, step).numpy(), np.arange(start, stop, step))

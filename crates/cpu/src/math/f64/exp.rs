@@ -105,8 +105,11 @@ pub(super) fn power_of_two(bits: u64) -> f64 {
 /// e^x.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
-    let (p, n) = exp_parts(clamp(x, -746.0, 710.0));
-    scale(p, n, x < 0.0)
+    // As for `f32`: where the result is zero, nothing is to underflow on the way to it.
+    let gone = x < -746.0;
+    let (p, n) = exp_parts(clamp(if gone { 0.0 } else { x }, -746.0, 710.0));
+    let y = scale(p, n, x < 0.0);
+    if gone { 0.0 } else { y }
 }
 
 /// 2^x, exact for integers.

@@ -2,10 +2,12 @@
 
 use super::Options;
 use crate::Tensor;
+use crate::ops::pointwise::run_program;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::tensor::Element;
 use crate::with_element;
-use flambeau_base::{DType, Device, Error, Result, Scalar, default_dtype};
+use flambeau_base::{DType, Device, Error, Layout, Result, Scalar, default_dtype};
+use flambeau_ir::Body;
 
 impl Tensor {
     /// `start, start + step, ...` up to but without `end`.
@@ -29,7 +31,8 @@ impl Tensor {
         if dtype.is_integral() {
             // Integer dtypes count in integers, whatever the ends were.
             let (a, d) = (start.to_i64(), step.to_i64());
-            write(&out, |i| Scalar::Int(a.wrapping_add((i as i64).wrapping_mul(d))))?;
+            let value = |i: usize| Scalar::Int(a.wrapping_add((i as i64).wrapping_mul(d)));
+            if dtype == DType::I64 && n > 2 * ROW { by_rows(&out, d, value)? } else { write(&out, value)? }
         } else {
             let (a, d) = (start.to_f64(), step.to_f64());
             write(&out, |i| Scalar::Float(a + i as f64 * d))?;
@@ -85,6 +88,25 @@ fn count(start: Scalar, end: Scalar, step: Scalar, whole: bool) -> Result<usize>
 }
 
 /// Fills a fresh contiguous tensor from a function of the index.
+/// Elements of a row of [`by_rows`].
+const ROW: usize = 32 << 10;
+
+/// Many integers as a table: the first row and a first column of multiples of its length make the rest, on all threads.
+fn by_rows(out: &Tensor, step: i64, value: impl Fn(usize) -> Scalar) -> Result<()> {
+    let rows = out.numel() / ROW;
+    let first = Tensor::empty(&[1, ROW], DType::I64, out.device())?;
+    write(&first, &value)?;
+    let starts = Tensor::empty(&[rows, 1], DType::I64, out.device())?;
+    write(&starts, |r| Scalar::Int(((r * ROW) as i64).wrapping_mul(step)))?;
+    let mut body = Body::new(&[DType::I64, DType::I64]);
+    let sum = body.add(body.input(0), body.input(1));
+    let table = out.alias_with(Layout::contiguous(&[rows, ROW])?, DType::I64);
+    run_program(&body.finish(&[sum])?, &[], &[&first, &starts], &[table])?;
+    let done = rows * ROW;
+    let rest = out.alias_with(Layout::contiguous(&[out.numel() - done])?.with_offset(done), DType::I64);
+    write(&rest, |i| value(done + i))
+}
+
 fn write(out: &Tensor, f: impl Fn(usize) -> Scalar) -> Result<()> {
     let (ptr, n) = (out.data_ptr_mut()?, out.numel());
     with_element!(out.dtype(), T => {
