@@ -8,7 +8,6 @@ use crate::convert::{Converted, convert, int_of};
 use crate::error::*;
 use crate::tensor_type::type_name;
 use flambeau_engine::ops::schema::{Kind, Param};
-use flambeau_engine::ops::table::Call;
 use flambeau_engine::ops::{Args, Row, Value};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -168,11 +167,7 @@ impl Form {
             numbers: params
                 .iter()
                 .enumerate()
-                .map(|(i, p)| {
-                    let pointwise = tensors > 1 && matches!(row.call, Call::Pointwise(_) | Call::Choose(_));
-                    let takes = pointwise || row.name() == "isin";
-                    matches!(p.name, "value" | "p") || (takes && row.numbers >> i.min(6) & 1 != 0)
-                })
+                .map(|(i, p)| matches!(p.name, "value" | "p") || (tensors > 1 && row.numbers >> i.min(6) & 1 != 0))
                 .collect(),
             factory: has(Kind::DType) && has(Kind::Device),
             fresh: !row.parsed().is_view()

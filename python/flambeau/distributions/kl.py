@@ -210,18 +210,24 @@ def _trace(a):
     return a.pow(2).flatten(-2).sum(-1)
 
 
+def _low_rank_distance(p, q):
+    """The squared distance of the means under ``q``'s covariance (Woodbury's identity), and what its inverse takes away."""
+    diff = q.loc - p.loc
+    d = q._unbroadcasted_cov_diag
+    scaled = q._unbroadcasted_cov_factor.mT / d.unsqueeze(-2)
+    inside = (scaled @ diff.unsqueeze(-1)).squeeze(-1)
+    distance = (diff.pow(2) / d).sum(-1) - _mahalanobis(q._capacitance_tril, inside)
+    return distance, torch.linalg.solve_triangular(q._capacitance_tril, scaled, upper=False)
+
+
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 def _low_rank_low_rank(p, q):
     if p.event_shape != q.event_shape:
         raise ValueError(
             "KL-divergence between two Low Rank Multivariate Normals with different event shapes cannot be computed"
         )
-    diff = q.loc - p.loc
-    w, d = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag
-    scaled = w.mT / d.unsqueeze(-2)
-    inside = (scaled @ diff.unsqueeze(-1)).squeeze(-1)
-    distance = (diff.pow(2) / d).sum(-1) - _mahalanobis(q._capacitance_tril, inside)
-    a = torch.linalg.solve_triangular(q._capacitance_tril, scaled, upper=False)
+    d = q._unbroadcasted_cov_diag
+    distance, a = _low_rank_distance(p, q)
     t1 = (p._unbroadcasted_cov_diag / d).sum(-1)
     t2 = _trace(p._unbroadcasted_cov_factor * d.rsqrt().unsqueeze(-1))
     t3 = _trace(a * p._unbroadcasted_cov_diag.sqrt().unsqueeze(-2))
@@ -235,12 +241,8 @@ def _full_low_rank(p, q):
         raise ValueError(
             "KL-divergence between two (Low Rank) Multivariate Normals with different event shapes cannot be computed"
         )
-    diff = q.loc - p.loc
-    w, d = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag
-    scaled = w.mT / d.unsqueeze(-2)
-    inside = (scaled @ diff.unsqueeze(-1)).squeeze(-1)
-    distance = (diff.pow(2) / d).sum(-1) - _mahalanobis(q._capacitance_tril, inside)
-    a = torch.linalg.solve_triangular(q._capacitance_tril, scaled, upper=False)
+    d = q._unbroadcasted_cov_diag
+    distance, a = _low_rank_distance(p, q)
     t1 = _trace(p._unbroadcasted_scale_tril * d.rsqrt().unsqueeze(-1))
     t2 = _trace(a @ p._unbroadcasted_scale_tril)
     return 0.5 * (

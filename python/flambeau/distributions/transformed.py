@@ -236,12 +236,29 @@ class LogisticNormal(TransformedDistribution):
     scale = property(lambda self: self.base_dist.base_dist.scale)
 
 
-class HalfNormal(TransformedDistribution):
-    """The absolute value of a normal number of mean 0."""
+class _Half(TransformedDistribution):
+    """The absolute value of a number that is distributed evenly to both sides of 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+
+    scale = property(lambda self: self.base_dist.scale)
+    mode = property(lambda self: torch.zeros_like(self.scale))
+
+    def cdf(self, value):
+        self._check(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob):
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self):
+        return self.base_dist.entropy() - math.log(2)
+
+
+class HalfNormal(_Half):
+    """The absolute value of a normal number of mean 0."""
 
     def __init__(self, scale, validate_args=None):
         super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
@@ -249,32 +266,16 @@ class HalfNormal(TransformedDistribution):
     def expand(self, batch_shape, _instance=None):
         return self._grow(HalfNormal, batch_shape, _instance)
 
-    scale = property(lambda self: self.base_dist.scale)
     mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
-    mode = property(lambda self: torch.zeros_like(self.scale))
     variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
 
     def log_prob(self, value):
         self._check(value)
         return torch.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
-    def cdf(self, value):
-        self._check(value)
-        return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, prob):
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self):
-        return self.base_dist.entropy() - math.log(2)
-
-
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(_Half):
     """The absolute value of a Cauchy number around 0."""
-
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
 
     def __init__(self, scale, validate_args=None):
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
@@ -282,27 +283,15 @@ class HalfCauchy(TransformedDistribution):
     def expand(self, batch_shape, _instance=None):
         return self._grow(HalfCauchy, batch_shape, _instance)
 
-    scale = property(lambda self: self.base_dist.scale)
     mean = property(
         lambda self: torch.full(self._extended_shape(), math.inf, dtype=self.scale.dtype, device=self.scale.device)
     )
-    mode = property(lambda self: torch.zeros_like(self.scale))
     variance = property(lambda self: self.base_dist.variance)
 
     def log_prob(self, value):
         self._check(value)
         value = torch.as_tensor(value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device)
         return torch.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
-
-    def cdf(self, value):
-        self._check(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob):
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self):
-        return self.base_dist.entropy() - math.log(2)
 
 
 class Gumbel(TransformedDistribution):

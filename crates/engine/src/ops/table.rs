@@ -252,7 +252,7 @@ pub struct Op {
     pub inplace: bool,
     /// Whether `out=` is taken.
     pub out: bool,
-    /// For pointwise rows: which `Tensor` parameters take a number too, a set of bits; see [`Op::numbers`].
+    /// Which `Tensor` parameters take a number too, a set of bits; see [`Op::numbers`].
     pub numbers: u8,
     /// Calls that tests try, in the syntax of `tests/samples`: `T(2,3), 1, keepdim=True`.
     pub samples: &'static [&'static str],
@@ -274,7 +274,7 @@ const fn row(schema: &'static str, call: Call) -> Op {
         places: place::TORCH | place::METHOD,
         inplace: true,
         out: true,
-        numbers: 0x7f,
+        numbers: 0,
         samples: &[],
         domain: (-2.0, 2.0),
         by_layout: false,
@@ -285,12 +285,12 @@ const fn row(schema: &'static str, call: Call) -> Op {
 
 /// A row for a pointwise operation: function, method, in-place and `out=` forms.
 pub const fn pointwise(schema: &'static str, spec: &'static Spec) -> Op {
-    row(schema, Call::Pointwise(spec))
+    Op { numbers: 0x7f, ..row(schema, Call::Pointwise(spec)) }
 }
 
 /// A row for a pointwise operation that the arguments choose.
 pub const fn choose(schema: &'static str, f: Chooser) -> Op {
-    row(schema, Call::Choose(f))
+    Op { numbers: 0x7f, ..row(schema, Call::Choose(f)) }
 }
 
 /// A row for a function of the arguments: function, method and `out=`; not in place unless [`Op::with_inplace`].
@@ -345,8 +345,8 @@ impl Op {
         self
     }
 
-    /// Which `Tensor` parameters take a number too, a set of bits: all of them unless told otherwise, but one has to be a
-    /// tensor unless bit 7 is set.
+    /// Which `Tensor` parameters take a number too, a set of bits: of a pointwise row all of them unless told otherwise, of
+    /// others none. One has to be a tensor unless bit 7 is set.
     pub const fn numbers(mut self, bits: u8) -> Op {
         self.numbers = bits;
         self

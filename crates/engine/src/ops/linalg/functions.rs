@@ -452,6 +452,17 @@ fn exponential(a: &Args) -> Result<Out> {
     Ok(a.tensor(0)?.matrix_exp()?.into())
 }
 
+fn rank_row(a: &Args) -> Result<Out> {
+    let x = a.tensor(0)?;
+    rank(a, tolerance(a, 1, x)?, tolerance(a, 2, x)?, a.bool(3)?)
+}
+
+fn rank_tol(a: &Args) -> Result<Out> {
+    let x = a.tensor(0)?;
+    let zero = Tensor::zeros(&[], real_of(x.dtype()), x.device())?;
+    rank(a, tolerance(a, 1, x)?, Some(zero), a.bool(2)?)
+}
+
 const PRIVATE: u8 = place::PRIVATE;
 
 pub(super) static OPS: &[Op] = &[
@@ -495,36 +506,22 @@ pub(super) static OPS: &[Op] = &[
     .autocast_full()
     .doc("`linalg.pinv`.")
     .samples(&["T(4,3)"]),
-    function("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", |a| {
-        let x = a.tensor(0)?;
-        rank(a, tolerance(a, 1, x)?, tolerance(a, 2, x)?, a.bool(3)?)
-    })
+    function("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", rank_row)
     .autocast_full()
     .places(PRIVATE)
     .doc("How many singular values are larger than `max(atol, rtol * largest)`.")
     .samples(&["T(4,3)"]),
-    function("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |a| {
-        let x = a.tensor(0)?;
-        rank(a, tolerance(a, 1, x)?, tolerance(a, 2, x)?, a.bool(3)?)
-    })
+    function("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", rank_row)
     .autocast_full()
     .places(PRIVATE)
     .doc("As the other form.")
     .samples(&["T(4,3), atol=1e-8"]),
-    function("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", |a| {
-        let x = a.tensor(0)?;
-        let zero = Tensor::zeros(&[], real_of(x.dtype()), x.device())?;
-        rank(a, tolerance(a, 1, x)?, Some(zero), a.bool(2)?)
-    })
+    function("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", rank_tol)
     .autocast_full()
     .places(PRIVATE)
     .doc("How many singular values are larger than `tol`.")
     .samples(&["T(4,3), 1e-8"]),
-    function("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", |a| {
-        let x = a.tensor(0)?;
-        let zero = Tensor::zeros(&[], real_of(x.dtype()), x.device())?;
-        rank(a, tolerance(a, 1, x)?, Some(zero), a.bool(2)?)
-    })
+    function("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", rank_tol)
     .autocast_full()
     .places(PRIVATE)
     .doc("How many singular values are larger than `tol`.")
