@@ -11,7 +11,7 @@
 //! - NaN gives NaN, zero keeps its sign in odd functions, subnormal numbers count like others.
 //!
 //! Accuracy: `f32` within 2 units in the last place, the special functions (erfc, gelu, derivatives of gelu and silu)
-//! within 3.1; `f64` within 2.5, erfinv 3.5. `docs/numerics.md` has the table and how it was measured.
+//! within 3.25; `f64` within 2.5, erfinv 3.5. `docs/numerics.md` has the table and how it was measured.
 //!
 //! ```
 //! use flambeau_cpu::math;
