@@ -84,14 +84,7 @@ pub fn solve_triangular(a: &Tensor, b: &Tensor, upper: bool, left: bool, unit: b
             b.dtype()
         )));
     }
-    if n != if left { m } else { k } {
-        return Err(Error::runtime(format!(
-            "{op}: Incompatible shapes of A and B for the equation {} ({} and {})",
-            if left { "AX = B" } else { "XA = B" },
-            show(a.shape()),
-            show(b.shape())
-        )));
-    }
+    check_equation(op, a, b, n == if left { m } else { k }, left)?;
     if left {
         return Ok(run(&TRIANGULAR, &[a, b], [upper as usize, unit as usize])?.remove(0));
     }
@@ -214,14 +207,7 @@ pub(super) fn solve_any(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, T
     }
     let b2 = if vector { b.unsqueeze(-1)? } else { b.clone() };
     let (m, k) = matrices(op, &b2)?;
-    if n != if left { m } else { k } {
-        return Err(Error::runtime(format!(
-            "{op}: Incompatible shapes of A and B for the equation {} ({} and {})",
-            if left { "AX = B" } else { "XA = B" },
-            show(a.shape()),
-            show(b.shape())
-        )));
-    }
+    check_equation(op, a, b, n == if left { m } else { k }, left)?;
     if left {
         let (x, info) = solve(a, &b2)?;
         return Ok((if vector { x.squeeze(Some(&[-1]))? } else { x }, info));
@@ -268,4 +254,17 @@ pub(super) fn inverse(a: &Tensor) -> Result<(Tensor, Tensor)> {
     check_dtype("linalg.inv", a)?;
     let n = square("linalg.inv", a)?;
     solve(a, &super::eye(n, a)?)
+}
+
+/// Refuses operands whose sizes do not make an equation.
+fn check_equation(op: &str, a: &Tensor, b: &Tensor, fits: bool, left: bool) -> Result<()> {
+    if fits {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "{op}: Incompatible shapes of A and B for the equation {} ({} and {})",
+        if left { "AX = B" } else { "XA = B" },
+        show(a.shape()),
+        show(b.shape())
+    )))
 }
