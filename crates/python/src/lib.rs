@@ -35,6 +35,7 @@ mod size;
 mod storage;
 mod table;
 mod tensor_type;
+mod transform;
 mod unlocked;
 
 use error::Ret;
@@ -96,6 +97,7 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     optim::register(m)?;
     printing::register(m)?;
     profile::register(m)?;
+    transform::register(m)?;
     Ok(())
 }
 

@@ -19,10 +19,10 @@ def __getattr__(name):
         module = import_module(".gradcheck", __name__)
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return getattr(module, name)
-    if name == "profiler":
+    if name in ("profiler", "functional", "forward_ad"):
         from importlib import import_module
 
-        return import_module(".profiler", __name__)
+        return import_module("." + name, __name__)
     raise AttributeError(f"flambeau has no 'autograd.{name}' yet")
 
 
@@ -95,13 +95,13 @@ def grad(
         from warnings import warn
 
         warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
-    if is_grads_batched:
-        raise NotImplementedError("autograd.grad with is_grads_batched=True needs vmap, which flambeau has not yet")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     inputs = _tuple(inputs)
+    if is_grads_batched:
+        return _grad_of_batch(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     roots, grads = _roots(outputs, grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = bool(allow_unused) or materialize_grads
@@ -109,3 +109,19 @@ def grad(
     if materialize_grads:
         result = tuple(_C.zeros_like(x, requires_grad=create_graph) if g is None else g for x, g in zip(inputs, result))
     return tuple(result)
+
+
+def _grad_of_batch(outputs, inputs, grad_outputs, *options):
+    """:func:`grad` for each of the gradients along dimension 0 of ``grad_outputs``, at once."""
+    from ..func import vmap
+
+    names = ("retain_graph", "create_graph", "allow_unused", "materialize_grads")
+    used = {}
+
+    def one(*seeds):
+        found = grad(outputs, inputs, seeds, **dict(zip(names, options)))
+        used["places"] = [i for i, g in enumerate(found) if g is not None]
+        return tuple(g for g in found if g is not None)
+
+    made = iter(vmap(one, randomness="error")(*_tuple(grad_outputs)))
+    return tuple(next(made) if i in used["places"] else None for i in range(len(inputs)))

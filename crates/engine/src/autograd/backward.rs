@@ -217,7 +217,7 @@ fn may_add_to(old: &Tensor, grad: &Tensor) -> bool {
 }
 
 /// Checks a gradient against what the forward pass had there; sums over dimensions that were broadcast.
-fn fit(node: &Arc<Node>, i: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
+pub(crate) fn fit(node: &Arc<Node>, i: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     let Some(info) = edge.node.output_infos().get(edge.output as usize) else { return Ok(grad) };
     let mut grad = grad;
     if grad.shape() != &info.sizes[..] {

@@ -7,7 +7,7 @@ use super::saved::SavedTensors;
 use crate::Tensor;
 use crate::ops::view::AsStrided;
 use crate::tensor::flag;
-use flambeau_base::{Dims, Error, Layout, Result, Strides};
+use flambeau_base::{Error, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, Mutex};
 
@@ -25,8 +25,11 @@ impl CopySlices {
         let inner = self.inner.lock().unwrap_or_else(|e| e.into_inner()).clone();
         let inner = inner.ok_or_else(|| super::node::used_up(&node.name()))?;
         let Some(grad) = grads[0].take() else { return Ok(smallvec![None; node.edges.len()]) };
-        let whole = Tensor::empty_layout(self.base.clone(), grad.dtype(), grad.device())?;
-        whole.copy_(&grad)?;
+        let mut whole = grad.laid_out_as(&self.base)?;
+        if whole.strides() != self.base.strides() {
+            // They differ where a dimension has one element, which steps of the view may ask for all the same.
+            whole = crate::ops::view::view(AsStrided::onto(&self.base, whole.layout()), &whole)?;
+        }
         let window = self.steps.replay(&whole)?;
         let mut made = inner.apply(smallvec![Some(window.copy()?)])?;
         made.resize(node.edges.len(), None);
@@ -105,12 +108,7 @@ pub(crate) fn settle_view(t: &Tensor) {
     let Some((base, steps, seen)) = found else { return };
     let before = base.autograd().as_ref().and_then(|m| m.relayouts.iter().find(|(at, _)| *at > seen).map(|(_, layout)| layout.clone()));
     let Some(before) = before else { return };
-    let back = AsStrided {
-        sizes: Dims::from_slice(before.sizes()),
-        strides: Strides::from_slice(before.strides()),
-        offset: before.offset(),
-        origin: base.layout().clone(),
-    };
+    let back = AsStrided::onto(&before, base.layout());
     let steps = steps.after(back);
     let seen = base.autograd().as_ref().and_then(|m| m.relayouts.last()).map_or(seen, |(at, _)| *at);
     t.with_autograd(|m| {

@@ -13,6 +13,8 @@ use std::sync::{Arc, Weak};
 #[derive(Default)]
 pub(crate) struct AutogradMeta {
     pub grad: Option<Tensor>,
+    /// What forward mode has left, see [`crate::transform::forward`].
+    pub tangent: Option<(u32, Tensor)>,
     /// The node that made it, and which of the node's outputs it is.
     pub grad_fn: Option<Edge>,
     /// The node that adds to `grad`, for a leaf.

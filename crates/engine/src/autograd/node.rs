@@ -9,6 +9,7 @@ use flambeau_base::{DType, Device, Dims, Error, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
+pub(crate) use super::backward::fit as fitted;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -258,6 +259,13 @@ fn capitalised(word: &str) -> String {
 pub struct Cx<'a> {
     node: &'a Arc<Node>,
     saved: &'a SavedTensors,
+}
+
+impl<'a> Cx<'a> {
+    /// Of a node with what it saved.
+    pub(crate) fn of(node: &'a Arc<Node>, saved: &'a SavedTensors) -> Cx<'a> {
+        Cx { node, saved }
+    }
 }
 
 impl Cx<'_> {

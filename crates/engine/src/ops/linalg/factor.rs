@@ -328,7 +328,7 @@ pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
     if tau.dtype() != a.dtype() {
         return Err(Error::runtime(format!("{op}: tau dtype {} does not match input dtype {}", tau.dtype(), a.dtype())));
     }
-    if crate::autograd::is_grad_enabled() && (a.requires_grad() || tau.requires_grad()) {
+    if a.is_followed() || tau.is_followed() {
         return step_by_step(a, tau, m, n, k);
     }
     Ok(run(&HOUSEHOLDER, &[a, tau], [0, 0])?.remove(0))

@@ -6,6 +6,8 @@ use crate::autograd::{Cx, Grads};
 use crate::ops::table::{Op, function, place};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
+use crate::ops::Outputs;
 use flambeau_base::{Dims, Error, Layout, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -76,6 +78,28 @@ impl Primitive for Linear {
     fn reads(&self) -> Reads {
         // The bias is read by no gradient.
         Reads { inputs: 0b11, outputs: 0, others_only: true }
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.has_batch[1..].contains(&true) {
+            let x = batch.front(0)?;
+            let w = batch.front(1)?.transpose(-1, -2)?;
+            // A vector is a row; the weights of an example stand against all its rows.
+            let rows = if batch.examples[0].ndim() == 1 { x.unsqueeze(1)? } else { x };
+            let mut sizes: SmallVec<[usize; 6]> = smallvec![batch.size];
+            sizes.extend(std::iter::repeat_n(1, rows.ndim().saturating_sub(3)));
+            sizes.extend_from_slice(&w.shape()[1..]);
+            let mut y = rows.matmul(&w.reshape_to(&sizes)?)?;
+            if batch.examples.len() == 3 {
+                let b = batch.front(2)?;
+                let mut sizes: SmallVec<[usize; 6]> = smallvec![batch.size];
+                sizes.extend(std::iter::repeat_n(1, y.ndim() - 2));
+                sizes.push(b.shape()[1]);
+                y = y.add(&b.reshape_to(&sizes)?)?;
+            }
+            return Ok(Some(smallvec![if batch.examples[0].ndim() == 1 { y.squeeze(Some(&[1]))? } else { y }]));
+        }
+        batch.on_inputs(self)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -4,6 +4,8 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Matmul, Operand as Memory, backend};
 use crate::ops::{OutSpec, Primitive, Reads};
+use crate::transform::vectorize::Batch;
+use crate::ops::Outputs;
 use flambeau_base::{DType, Dims, Error, Layout, Result, broadcast, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -46,6 +48,12 @@ impl Primitive for Product {
 
     fn reads(&self) -> Reads {
         Reads::OTHERS
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let ndim = batch.examples.iter().map(|t| t.ndim()).max().unwrap_or(0);
+        let (a, b) = (batch.aligned(0, ndim)?, batch.aligned(1, ndim)?);
+        crate::transform::bind(self, &[&a, &b]).map(Some)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -3,7 +3,7 @@
 use super::pool::{Given, Window, adaptive_range, adaptive_sizes};
 use super::spatial::{channels_last, into_packed_in, packed_in, spatial_format, with_last};
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, is_grad_enabled};
+use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
 use crate::backend::spatial as kernel;
 use crate::ops::{OutSpec, Primitive, Reads};
@@ -72,7 +72,7 @@ pub(super) struct MaxPool {
 impl MaxPool {
     /// Carries it out; the places come second where they are wanted or a gradient will need them.
     fn apply(mut self, x: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
-        self.places |= is_grad_enabled() && x.requires_grad();
+        self.places |= x.is_followed();
         bind(&self, &[x])
     }
 

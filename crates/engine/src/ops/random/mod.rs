@@ -38,7 +38,7 @@ pub(crate) fn draw<T: Element>(t: &Tensor, generator: &Generator, f: impl FnOnce
 
 /// Fills a tensor in place: directly where nothing is recorded, else through a copy that autograd sees.
 pub(crate) fn fill_inplace(op: &str, t: &Tensor, fill: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
-    let recording = crate::autograd::is_grad_enabled() && t.requires_grad();
+    let recording = t.is_followed();
     crate::autograd::inplace::check(op, t, recording)?;
     t.check_writable(op)?;
     if recording {
@@ -128,7 +128,7 @@ pub(crate) use with_drawable;
 
 /// A draw that depends on tensors which may require gradients: these are zeros.
 pub(super) fn drawn_from(drawn: &Tensor, parameters: &[&Tensor]) -> Result<Tensor> {
-    if !crate::autograd::is_grad_enabled() || !parameters.iter().any(|t| t.requires_grad()) {
+    if !parameters.iter().any(|t| t.is_followed()) {
         return Ok(drawn.clone());
     }
     let always = Tensor::ones(&[], DType::Bool, drawn.device())?;
