@@ -87,6 +87,20 @@ pub fn below() -> Restore {
     Restore(here)
 }
 
+/// Operations bound while the guard lives are seen by the interpreters below a level alone.
+pub(crate) fn beneath(level: u32) -> Restore {
+    let here = HERE.get();
+    let depth = STACK.with(|s| s.borrow()[..here.depth].iter().position(|i| i.level() == level)).unwrap_or(0);
+    let level = if depth == 0 { 0 } else { STACK.with(|s| s.borrow()[depth - 1].level()) };
+    HERE.set(Here { depth, level });
+    Restore(here)
+}
+
+/// The interpreters that see an operation, the topmost first.
+pub(crate) fn seen() -> Vec<Rc<dyn Interpreter>> {
+    STACK.with(|s| s.borrow()[..depth()].iter().rev().cloned().collect())
+}
+
 /// An interpreter on top of the stack for as long as this lives. Dropped in the order opposite to that in which they were entered.
 #[must_use = "the interpreter leaves when the guard is dropped"]
 pub struct Entered {
@@ -214,6 +228,19 @@ impl Tensor {
         let wrapped = Some(Arc::new(Wrapped { level, value: self.clone(), batched: true }));
         let (storage, version) = (meta.storage.clone(), meta.version.clone());
         Tensor::from_meta(Meta { storage, layout, dtype: meta.dtype, lazy: meta.lazy, version, wrapped })
+    }
+
+    /// Makes this tensor, which was just made, stand for the examples of a batch of which it has the shape.
+    pub(crate) fn promote_to_batch(&self, level: u32, whole: Tensor) {
+        let (storage, layout) = (whole.storage().clone(), whole.layout().example());
+        let wrapped = Some(Arc::new(Wrapped { level, value: whole, batched: true }));
+        // SAFETY: nobody else has it yet, and no borrow of its metadata is alive.
+        unsafe {
+            self.set_meta(|m| {
+                (m.storage, m.layout, m.wrapped) = (storage, layout, wrapped);
+            });
+        }
+        self.set_flag(flag::WRAPPED, true);
     }
 
     /// Makes this tensor, which was made inside a level, one of the level: it stands for what it was until now. So does the

@@ -9,6 +9,7 @@ use crate::autograd::OutputInfo;
 use crate::ops::table::{Args, Op, Out, Value};
 use crate::ops::view::{View, view};
 use crate::ops::{Outputs, Primitive};
+use crate::random::{Generator, default_generator};
 use crate::transform::level::Batches;
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 use smallvec::SmallVec;
@@ -294,25 +295,72 @@ pub(crate) fn batched_view<V: View>(v: &V, batch: &Batch) -> Result<Option<Outpu
     Ok(Some(smallvec::smallvec![view(Lifted::new(v), batch.inputs[0])?]))
 }
 
+/// A batch that random numbers are to be drawn for.
+pub(crate) struct ToDraw {
+    /// The level of `vmap`.
+    pub level: u32,
+    /// The tensor below, with the batch in front.
+    pub whole: Tensor,
+}
+
+/// The batch of fresh tensors that `t`, to be filled with draws, stands for: where each example gets draws of its own.
+///
+/// `RuntimeError` where draws are refused, and for a tensor in place that is the same for all examples.
+pub(crate) fn batch_to_draw(t: &Tensor) -> Result<Option<ToDraw>> {
+    for interpreter in level::seen() {
+        match interpreter.randomness() {
+            Some((_, _, Randomness::Error)) => return Err(refuse_draws()),
+            Some((level, size, Randomness::Different)) => {
+                if t.born() != level::current() {
+                    return Err(Error::runtime(
+                        "vmap: Cannot ask for different inplace randomness on an unbatched tensor: all examples share its memory",
+                    ));
+                }
+                let _beneath = level::beneath(level);
+                let mut sizes = Dims::from_slice(&[size]);
+                sizes.extend_from_slice(t.shape());
+                return Ok(Some(ToDraw { level, whole: Tensor::empty(&sizes, t.dtype(), t.device())? }));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+#[cold]
+fn refuse_draws() -> Error {
+    Error::runtime(
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or perform the randomness operation out of vmap",
+    )
+}
+
 /// Carries out a row of the table example by example, where it would have read a batch.
 pub(crate) fn row_by_row(op: &Op, args: &Args, run: impl Fn(&Args) -> Result<Out>) -> Option<Result<Out>> {
     let top = level::top()?;
-    let (level, size, _) = top.randomness()?;
+    let (level, size, randomness) = top.randomness()?;
+    let random = op.schema.contains("Generator");
+    if random && randomness == Randomness::Error {
+        return Some(Err(refuse_draws()));
+    }
     let has = |t: &Tensor| t.is_at_level(level);
     let any = args.values.iter().any(|v| match v {
         Value::Tensor(t) => has(t),
         Value::Tensors(ts) => ts.iter().flatten().any(has),
         _ => false,
     });
-    if !any || matches!(op.name(), "item") {
+    if !any && !(random && randomness == Randomness::Different) {
         return None;
     }
     warn_of_loop(op.name());
-    Some(loop_of_rows(args, level, size, run))
+    let generator = args.values.iter().find_map(|v| if let Value::Generator(g) = v { Some(g.clone()) } else { None });
+    // The same draws for all examples: each starts where the first did.
+    let rewind = (random && randomness == Randomness::Same).then(|| generator.unwrap_or_else(|| default_generator().clone()));
+    Some(loop_of_rows(args, level, size, rewind, run))
 }
 
-fn loop_of_rows(args: &Args, level: u32, size: usize, run: impl Fn(&Args) -> Result<Out>) -> Result<Out> {
+fn loop_of_rows(args: &Args, level: u32, size: usize, rewind: Option<Generator>, run: impl Fn(&Args) -> Result<Out>) -> Result<Out> {
     let _below = level::below();
+    let start = rewind.as_ref().map(|g| g.get_state());
     let mut all: Vec<Out> = Vec::with_capacity(size);
     for b in 0..size {
         let at = |t: &Tensor| match t.at_level(level) {
@@ -330,6 +378,9 @@ fn loop_of_rows(args: &Args, level: u32, size: usize, run: impl Fn(&Args) -> Res
                 }
                 _ => {}
             }
+        }
+        if let (Some(g), Some(state)) = (&rewind, &start) {
+            g.set_state(state)?;
         }
         all.push(run(&one)?);
     }

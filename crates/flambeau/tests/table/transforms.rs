@@ -2,7 +2,9 @@
 
 use super::sample::{Style, build};
 use super::{differ, each, leaves, replaced, run, settled, words};
-use flambeau::autograd::{BackwardOptions, grad, gradcheck};
+use flambeau::autograd::{BackwardOptions, enable_grad, grad, gradcheck};
+use flambeau::base::ErrorKind;
+use flambeau::ops::join::stack;
 use flambeau::ops::{Args, Out, Row, Value};
 use flambeau::prelude::*;
 use flambeau::transform::functional::Level;
@@ -16,7 +18,11 @@ fn real(t: &Tensor) -> Result<Tensor> {
 /// Numbers that differ from each other, in the shape of a tensor.
 fn weights(t: &Tensor, phase: f64) -> Result<Tensor> {
     let n = t.numel() as i64;
-    Tensor::arange(0, n, 1, Some(DType::F64), t.device())?.mul(0.7)?.add(phase)?.sin()?.reshape(&t.shape().iter().map(|&n| n as i64).collect::<Vec<_>>())
+    Tensor::arange(0, n, 1, Some(DType::F64), t.device())?
+        .mul(0.7)?
+        .add(phase)?
+        .sin()?
+        .reshape(&t.shape().iter().map(|&n| n as i64).collect::<Vec<_>>())
 }
 
 fn dot(a: &Tensor, b: &Tensor) -> Result<f64> {
@@ -85,6 +91,10 @@ fn second_derivatives_are_those_of_finite_differences() {
             return Ok(());
         }
         let gradients = |xs: &[Tensor]| -> Result<Vec<Tensor>> {
+            let _mode = enable_grad();
+            // Finite differences give leaves of their own.
+            let leaf = |x: &Tensor| if x.requires_grad() { Ok(x.clone()) } else { x.alias().requiring_grad() };
+            let xs = &xs.iter().map(leaf).collect::<Result<Vec<_>>>()?[..];
             let made = weighted(row, &replaced(&args, xs))?;
             let roots: Vec<&(Tensor, Tensor)> = made.iter().filter(|(t, _)| t.requires_grad()).collect();
             if roots.is_empty() {
@@ -94,9 +104,13 @@ fn second_derivatives_are_those_of_finite_differences() {
             let seeds: Vec<Option<Tensor>> = roots.iter().map(|(_, w)| Some(w.clone())).collect();
             let options = BackwardOptions { retain_graph: true, create_graph: true };
             let found = grad(&ys, &xs.iter().collect::<Vec<_>>(), &seeds, options)?;
-            found.into_iter().flatten().map(|g| real(&g)).collect()
+            found.into_iter().zip(xs).map(|(g, x)| real(&g.map_or_else(|| x.zeros_like(), Ok)?)).collect()
         };
-        gradcheck(gradients, &inputs, 1e-6, 1e-5, 1e-3).map_err(words)
+        match gradcheck(gradients, &inputs, 1e-6, 1e-5, 1e-3) {
+            // PyTorch has none either.
+            Err(e) if e.kind() == ErrorKind::NotImplemented && row.name().ends_with("ctc_loss") => Ok(()),
+            found => found.map_err(words),
+        }
     });
 }
 

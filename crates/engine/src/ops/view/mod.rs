@@ -111,9 +111,13 @@ impl<V: View> Primitive for Viewed<V> {
     }
 
     fn jvp(&self, inputs: &[&Tensor], tangents: &Tangents) -> Result<Option<Tangents>> {
-        let Some(t) = tangents[0].as_ref().filter(|_| !V::BY_STRIDES) else { return Ok(None) };
+        let Some(t) = &tangents[0] else { return Ok(None) };
         // A tangent lies in memory as it came: where the view needs other strides, it is copied into the input's.
-        let t = if self.0.layout(t).is_ok() { t.clone() } else { t.laid_out_as(inputs[0].layout())? };
+        let t = match self.0.layout(t) {
+            Ok(_) => t.clone(),
+            Err(_) if V::BY_STRIDES => return Ok(None),
+            Err(_) => t.laid_out_as(inputs[0].layout())?,
+        };
         Ok(Some(smallvec![Some(view(self.0.clone(), &t)?)]))
     }
 
