@@ -1,5 +1,6 @@
 //! Nodes of the graph that backward walks.
 
+pub(crate) use super::backward::fit as fitted;
 use super::hooks::{HookId, NodeHook, TensorHook};
 use super::inplace::CopySlices;
 use super::saved::{Saved, SavedTensors};
@@ -9,7 +10,6 @@ use flambeau_base::{DType, Device, Dims, Error, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
-pub(crate) use super::backward::fit as fitted;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 

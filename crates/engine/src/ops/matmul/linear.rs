@@ -3,11 +3,11 @@
 use super::product::{check_dtypes, multiply};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::ops::Outputs;
 use crate::ops::table::{Op, function, place};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
 use crate::transform::vectorize::Batch;
-use crate::ops::Outputs;
 use flambeau_base::{Dims, Error, Layout, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
