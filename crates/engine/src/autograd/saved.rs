@@ -43,7 +43,7 @@ impl Saved {
             return Err(changed(tensor, version, node));
         }
         match self {
-            Saved::Output(t, _, index) if super::mode::is_grad_enabled() => {
+            Saved::Output(t, _, index) if super::mode::is_grad_enabled() && t.dtype().is_differentiable() => {
                 let out = t.alias();
                 out.set_history(Some(Edge { node: node.clone(), output: *index }));
                 Ok(out)

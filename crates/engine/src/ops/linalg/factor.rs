@@ -22,6 +22,7 @@ static CHOLESKY: Spec = Spec {
     compute: |inputs, outputs, _| {
         let (l, info) = (target(&outputs[0], true)?, target(&outputs[1], false)?);
         crate::ops::copy_into(&l, inputs[0])?;
+        super::make_diagonal_real(&l)?;
         info.zero_()?;
         factorize(Factor::Cholesky, &l, [0, 0], Into_ { info: Some(&info), ..Into_::default() })?;
         settle(&[(&l, &outputs[0]), (&info, &outputs[1])])
@@ -30,19 +31,16 @@ static CHOLESKY: Spec = Spec {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None]) };
         let l = cx.output(0)?;
         let lh = l.adjoint()?;
-        let phi = halved(&lh.matmul(&g)?.tril(0)?)?;
+        // The lower triangle, and its mirror image.
+        let lower = lh.matmul(&g)?.tril(0)?;
+        let phi = lower.tril(-1)?.add(&lower.adjoint()?)?.mul(0.5)?;
         let inner = solve_triangular(&lh, &phi, true, true, false)?;
         let a = solve_triangular(&l, &inner, false, false, false)?;
-        Ok(smallvec![Some(a.add(&a.adjoint()?)?.mul(0.5)?)])
+        Ok(smallvec![Some(a)])
     },
     reads: Reads::OUTPUT,
     differentiable: 1,
 };
-
-/// With half the diagonal.
-fn halved(x: &Tensor) -> Result<Tensor> {
-    x.add(&x.tril(-1)?)?.mul(0.5)
-}
 
 /// The Cholesky factors `L` (lower) of positive-definite matrices, and for each which leading minor was not positive, or 0.
 pub fn cholesky(a: &Tensor) -> Result<(Tensor, Tensor)> {

@@ -81,7 +81,7 @@ static SLOGDET: Spec = Spec {
         if let (Some(s), true) = (of_sign, complex) {
             // The sign turns with the imaginary part of the trace.
             let turn = s.conj()?.mul(&cx.output(0)?)?;
-            let imaginary = turn.sub(&turn.conj()?)?.mul(0.5)?;
+            let imaginary = turn.conj()?.sub(&turn)?.mul(0.5)?;
             g = super::total([g, Some(imaginary)])?;
         }
         let Some(g) = g else { return Ok(smallvec![Some(a.zeros_like()?)]) };

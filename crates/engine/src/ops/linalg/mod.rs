@@ -244,6 +244,14 @@ fn attached(out: Tensor, x: &Tensor) -> Result<Tensor> {
     out.add(&if out.dtype().is_complex() || !nothing.dtype().is_complex() { nothing } else { nothing.real()? })
 }
 
+/// Takes the imaginary parts from the diagonal of matrices that count as Hermitian.
+fn make_diagonal_real(x: &Tensor) -> Result<()> {
+    if !x.dtype().is_complex() || x.numel() == 0 {
+        return Ok(());
+    }
+    crate::ops::view::zero_fill(&x.view_as_real()?.select(-1, 1)?.diagonal(0, -2, -1)?)
+}
+
 /// The identity, `n` by `n`, like `x`.
 fn eye(n: usize, x: &Tensor) -> Result<Tensor> {
     Tensor::eye(n, n, x.dtype(), x.device())
