@@ -5,6 +5,7 @@
 
 #![allow(non_snake_case, reason = "the module has the name that PyTorch gives it")]
 
+mod anomaly;
 mod attributes;
 mod autocast;
 mod autograd;
@@ -31,6 +32,7 @@ mod parse;
 mod printing;
 mod profile;
 mod return_types;
+mod saved;
 mod size;
 mod storage;
 mod table;

@@ -7,7 +7,7 @@ from .function import Function
 
 __all__ = [
     "Variable", "Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
-    "set_grad_enabled",
+    "set_grad_enabled", "detect_anomaly", "set_detect_anomaly",
 ]  # fmt: skip
 
 
@@ -19,7 +19,11 @@ def __getattr__(name):
         module = import_module(".gradcheck", __name__)
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return getattr(module, name)
-    if name in ("profiler", "functional", "forward_ad"):
+    if name in ("detect_anomaly", "set_detect_anomaly"):
+        from . import anomaly_mode
+
+        return getattr(anomaly_mode, name)
+    if name in ("anomaly_mode", "forward_ad", "functional", "graph", "profiler"):
         from importlib import import_module
 
         return import_module("." + name, __name__)
@@ -38,8 +42,13 @@ class Variable(metaclass=_VariableType):
         return data.detach().requires_grad_(True) if requires_grad else data
 
 
+def _is_edge(value):
+    """Whether it is a :class:`graph.GradientEdge`."""
+    return type(value).__name__ == "GradientEdge" and isinstance(value, tuple)
+
+
 def _tuple(values):
-    return (values,) if isinstance(values, Tensor) or values is None else tuple(values)
+    return (values,) if isinstance(values, Tensor) or values is None or _is_edge(values) else tuple(values)
 
 
 def _roots(outputs, grads):
@@ -49,7 +58,7 @@ def _roots(outputs, grads):
     if len(outputs) != len(grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     for i, (output, grad) in enumerate(zip(outputs, grads)):
-        if grad is None:
+        if grad is None or _is_edge(output):  # the engine checks edges
             continue
         if not isinstance(grad, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
@@ -69,7 +78,7 @@ def _roots(outputs, grads):
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Add the gradients of ``tensors`` to ``grad`` of the leaves they come from, or of ``inputs`` alone.
 
-    A tensor of one element needs no gradient of its own; for others ``grad_tensors`` gives it. The graph is freed
+    Instead of tensors there may be places in the graph, see :func:`graph.get_gradient_edge`. A tensor of one element needs no gradient of its own; for others ``grad_tensors`` gives it. The graph is freed
     unless ``retain_graph`` (which ``create_graph`` implies); ``create_graph`` records the backward itself.
     """
     if grad_variables is not None:
@@ -100,6 +109,8 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     inputs = _tuple(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if is_grads_batched:
         return _grad_of_batch(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     roots, grads = _roots(outputs, grad_outputs)
@@ -107,8 +118,14 @@ def grad(
     unused = bool(allow_unused) or materialize_grads
     result = _C._autograd_backward(roots, grads, retain, create_graph, inputs, unused, False)
     if materialize_grads:
-        result = tuple(_C.zeros_like(x, requires_grad=create_graph) if g is None else g for x, g in zip(inputs, result))
+        result = tuple(_zeros(x, create_graph) if g is None else g for x, g in zip(inputs, result))
     return tuple(result)
+
+
+def _zeros(x, requires_grad):
+    if not isinstance(x, Tensor):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+    return _C.zeros_like(x, requires_grad=requires_grad)
 
 
 def _grad_of_batch(outputs, inputs, grad_outputs, *options):

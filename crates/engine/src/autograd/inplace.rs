@@ -49,6 +49,14 @@ impl CopySlices {
 
 /// Refuses in-place changes that autograd could not follow.
 pub(crate) fn check(op: &str, target: &Tensor, needs_grad: bool) -> Result<()> {
+    refuse(op, target, needs_grad)?;
+    if super::writes::watched() {
+        super::writes::announce(op, target)?;
+    }
+    Ok(())
+}
+
+fn refuse(op: &str, target: &Tensor, needs_grad: bool) -> Result<()> {
     if target.has(flag::INFERENCE) && !mode::is_inference() {
         return Err(Error::runtime(format!(
             "{op}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update."
@@ -88,6 +96,7 @@ pub(crate) fn rebase(target: &Tensor, node: Arc<Node>, base_edge: Option<Edge>) 
         None
     };
     let Some((base, steps)) = view else {
+        move_retained(target, &node);
         target.set_history(Some(Edge { node, output: 0 }));
         return Ok(());
     };
@@ -99,6 +108,17 @@ pub(crate) fn rebase(target: &Tensor, node: Arc<Node>, base_edge: Option<Edge>) 
     let outer = Node::new(Kind::CopySlices(Box::new(slices)), edges, smallvec![OutputInfo::of(&base)], SavedTensors::default());
     base.set_history(Some(Edge { node: outer, output: 0 }));
     Ok(())
+}
+
+/// What a tensor retains is the gradient of its value after the write.
+fn move_retained(target: &Tensor, node: &Arc<Node>) {
+    let Some(cell) = target.autograd().as_ref().and_then(|m| m.retained.clone()) else { return };
+    if let Some(old) = target.grad_fn_as_it_is()
+        && let Some(hooks) = old.node.hooks().as_mut()
+    {
+        hooks.retained.retain(|(_, c)| !Arc::ptr_eq(c, &cell));
+    }
+    node.retain_grad(0, cell);
 }
 
 /// Puts before a view's steps the way to the layout that its base had, where the base has got another since (`t_`).

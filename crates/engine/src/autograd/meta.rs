@@ -196,6 +196,11 @@ impl Tensor {
         self.autograd().as_ref().and_then(|m| m.grad_fn.clone())
     }
 
+    /// The edge that [`Tensor::history`] last gave, for messages.
+    pub(crate) fn grad_fn_as_it_is(&self) -> Option<Edge> {
+        self.autograd().as_ref().and_then(|m| m.grad_fn.clone())
+    }
+
     pub(crate) fn set_history(&self, edge: Option<Edge>) {
         let on = edge.is_some();
         let old = self.with_autograd(|m| std::mem::replace(&mut m.grad_fn, edge));

@@ -5,6 +5,7 @@ use super::{Interpreter, bind, bind_inplace, level};
 use crate::Tensor;
 use crate::autograd::node::{Edge, Kind, Node, OutputInfo};
 use crate::autograd::saved::{Saved, SavedTensors};
+use crate::autograd::saved_hooks;
 use crate::autograd::{inplace, mode};
 use crate::ops::{Outputs, Primitive};
 use crate::tensor::{Overlap, flag, overlap};
@@ -122,6 +123,9 @@ pub(super) fn record(op: &dyn Primitive, inputs: &[&Tensor], outputs: &Outputs, 
     let mut tensors: SmallVec<[Saved; 3]> =
         inputs.iter().enumerate().map(|(i, t)| if reads.input(i, &edges) { Saved::input(t) } else { Saved::None }).collect();
     tensors.extend(outputs.iter().enumerate().map(|(i, t)| if reads.output(i) { Saved::output(t, i) } else { Saved::None }));
+    if saved_hooks::active() {
+        saved_hooks::pack_all(&mut tensors, level)?;
+    }
     let node = Node::new(Kind::Primitive(op.boxed()), edges, infos, SavedTensors { tensors, released: false });
     for (i, out) in outputs.iter().enumerate().filter(|(i, o)| has_gradient(op, *i, o)) {
         out.set_history(Some(Edge { node: node.clone(), output: i as u32 }));
@@ -208,6 +212,9 @@ pub(super) fn in_place(
         });
     }
     tensors.push(if reads.output(0) { Saved::output(target, 0) } else { Saved::None });
+    if saved_hooks::active() {
+        saved_hooks::pack_all(&mut tensors, level)?;
+    }
     let saved = SavedTensors { tensors, released: false };
     let node = Node::new(Kind::Primitive(op.boxed()), edges, smallvec::smallvec![OutputInfo::of(target)], saved);
     inplace::rebase(target, node, base_edge)
