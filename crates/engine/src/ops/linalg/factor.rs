@@ -19,9 +19,9 @@ static CHOLESKY: Spec = Spec {
         square("linalg.cholesky", a)?;
         Ok(smallvec![by_columns(a.shape(), a.dtype())?, plain(batch(a), DType::I32)?])
     },
-    compute: |inputs, outputs, _| {
+    compute: |inputs, outputs, [upper, _]| {
         let (l, info) = (target(&outputs[0], true)?, target(&outputs[1], false)?);
-        crate::ops::copy_into(&l, inputs[0])?;
+        crate::ops::copy_into(&l, &if upper == 1 { inputs[0].adjoint()? } else { inputs[0].clone() })?;
         super::make_diagonal_real(&l)?;
         info.zero_()?;
         factorize(Factor::Cholesky, &l, [0, 0], Into_ { info: Some(&info), ..Into_::default() })?;
@@ -33,7 +33,7 @@ static CHOLESKY: Spec = Spec {
         let lh = l.adjoint()?;
         // The lower triangle, and its mirror image.
         let lower = lh.matmul(&g)?.tril(0)?;
-        let phi = lower.tril(-1)?.add(&lower.adjoint()?)?.mul(0.5)?;
+        let phi = lower.add(&lower.tril(-1)?.adjoint()?)?.mul(0.5)?;
         let inner = solve_triangular(&lh, &phi, true, true, false)?;
         let a = solve_triangular(&l, &inner, false, false, false)?;
         Ok(smallvec![Some(a)])
@@ -43,8 +43,10 @@ static CHOLESKY: Spec = Spec {
 };
 
 /// The Cholesky factors `L` (lower) of positive-definite matrices, and for each which leading minor was not positive, or 0.
-pub fn cholesky(a: &Tensor) -> Result<(Tensor, Tensor)> {
-    two(run(&CHOLESKY, &[a], [0, 0])?)
+///
+/// The lower triangle is read, or with `upper` the upper one, of which the lower one counts as the mirror image.
+pub fn cholesky(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
+    two(run(&CHOLESKY, &[a], [upper as usize, 0])?)
 }
 
 fn two(mut outputs: crate::ops::Outputs) -> Result<(Tensor, Tensor)> {
@@ -385,7 +387,7 @@ impl Tensor {
     /// # }
     /// ```
     pub fn cholesky(&self) -> Result<Tensor> {
-        let (l, info) = cholesky(self)?;
+        let (l, info) = cholesky(self, false)?;
         check_info("linalg.cholesky", &info, not_positive)?;
         Ok(l)
     }
