@@ -191,12 +191,14 @@ fn magnitudes(x: &Tensor, hermitian: bool) -> Result<(Tensor, Tensor)> {
 
 fn pinv(x: &Tensor, atol: Option<Tensor>, rtol: Option<Tensor>, hermitian: bool) -> Result<Tensor> {
     check_dtype("linalg.pinv", x)?;
-    let (m, n) = matrices("linalg.pinv", x)?;
+    matrices("linalg.pinv", x)?;
     if hermitian {
         square("linalg.pinv", x)?;
     }
     if x.numel() == 0 {
-        return attached(Tensor::zeros(&stacked(batch(x), &[n, m]), x.dtype(), x.device())?, x);
+        // Nothing of the right shape, with derivatives of all orders.
+        let nothing = x.adjoint()?;
+        return nothing.mul(&nothing);
     }
     let (_, largest) = magnitudes(&x.alias(), hermitian)?;
     let t = threshold(x, atol, rtol, &largest)?;
