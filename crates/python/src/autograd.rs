@@ -27,6 +27,8 @@ thread_local! {
 #[derive(Default)]
 struct Frame {
     callbacks: Vec<Py<PyAny>>,
+    /// Whether it stops at given inputs.
+    partial: bool,
     run: Option<Py<BackwardRun>>,
 }
 
@@ -39,6 +41,12 @@ pub struct BackwardRun;
 fn _backward_run(py: Python<'_>) -> PyResult<Option<Py<BackwardRun>>> {
     let fresh = Py::new(py, BackwardRun)?;
     Ok(CALLBACKS.with_borrow_mut(|running| running.last_mut().map(|f| f.run.get_or_insert(fresh).clone_ref(py))))
+}
+
+/// Whether backwards that run in this thread add to all leaves: those that stop at given inputs do not see a backward inside.
+#[pyfunction]
+fn _is_checkpoint_valid() -> bool {
+    CALLBACKS.with_borrow(|running| running.iter().all(|f| !f.partial))
 }
 
 /// Whether the backward that runs in this thread passes a node.
@@ -62,7 +70,7 @@ fn _queue_callback(callback: Py<PyAny>) -> PyResult<()> {
 }
 
 /// Runs a backward, then what was queued meanwhile.
-fn with_callbacks<R>(py: Python<'_>, f: impl FnOnce() -> Ret<R>) -> Ret<R> {
+fn with_callbacks<R>(py: Python<'_>, partial: bool, f: impl FnOnce() -> Ret<R>) -> Ret<R> {
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -70,7 +78,7 @@ fn with_callbacks<R>(py: Python<'_>, f: impl FnOnce() -> Ret<R>) -> Ret<R> {
             drop(old);
         }
     }
-    CALLBACKS.with_borrow_mut(|c| c.push(Frame::default()));
+    CALLBACKS.with_borrow_mut(|c| c.push(Frame { partial, ..Frame::default() }));
     let _end = End;
     let result = f()?;
     let next = |at: usize| CALLBACKS.with_borrow(|c| c.last().and_then(|c| c.callbacks.get(at).map(|f| f.clone_ref(py))));
@@ -111,10 +119,12 @@ pub fn autograd_backward<'py>(
         if accumulate {
             let into = inputs.iter().map(|x| expect_tensor(&x).ok().cloned());
             let pairs: Vec<(Edge, Option<Tensor>)> = wanted.into_iter().zip(into).collect();
-            with_callbacks(py, || Ok(engine::backward_from(&roots, &grads, (!pairs.is_empty()).then_some(&pairs[..]), options)?))?;
+            with_callbacks(py, !pairs.is_empty(), || {
+                Ok(engine::backward_from(&roots, &grads, (!pairs.is_empty()).then_some(&pairs[..]), options)?)
+            })?;
             return Ok(py.None().into_bound(py));
         }
-        let found = with_callbacks(py, || Ok(engine::grad_from(&roots, &wanted, &grads, options)?))?;
+        let found = with_callbacks(py, true, || Ok(engine::grad_from(&roots, &wanted, &grads, options)?))?;
         if !allow_unused && let Some(i) = found.iter().position(Option::is_none) {
             return Err(runtime_error(format!(
                 "One of the differentiated Tensors appears to not have been used in the graph (input {i}). Set allow_unused=True if this is the desired behavior."
@@ -165,6 +175,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(autograd_backward, m)?)?;
     m.add_function(wrap_pyfunction!(_queue_callback, m)?)?;
     m.add_function(wrap_pyfunction!(_backward_run, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_checkpoint_valid, m)?)?;
     m.add_function(wrap_pyfunction!(_will_engine_execute_node, m)?)?;
     m.add_function(wrap_pyfunction!(_increment_version, m)?)?;
     m.add_function(wrap_pyfunction!(gradient_edge, m)?)?;

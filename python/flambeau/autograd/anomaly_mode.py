@@ -70,9 +70,9 @@ def _report(name, metadata):
 
 def _stack():
     """The Python stack, without flambeau's own last frames. Called by the engine."""
-    from traceback import extract_stack
+    from traceback import extract_stack, format_list
 
     frames = extract_stack()[:-1]
     while len(frames) > 1 and frames[-1].filename.endswith(_OWN):
         frames.pop()
-    return frames.format()
+    return format_list(frames)

@@ -2,7 +2,7 @@
 
 >>> import flambeau as torch
 >>> x = torch.ones(2, requires_grad=True)
->>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), torch.from_numpy):
+>>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().numpy(), torch.from_numpy):
 ...     y = x.exp()
 >>> y.sum().backward()
 >>> x.grad
