@@ -119,9 +119,9 @@ fn check_dtype(op: &str, x: &Tensor) -> Result<()> {
     match x.dtype() {
         DType::F32 | DType::F64 | DType::C64 | DType::C128 => Ok(()),
         DType::F16 | DType::BF16 => {
-            Err(Error::runtime(format!("{op}: Low precision dtypes not supported. Got {}; convert to float32", x.dtype())))
+            Err(Error::not_implemented(format!("{op}: Low precision dtypes not supported. Got {}; convert to float32", x.dtype())))
         }
-        other => Err(Error::runtime(format!("{op}: Expected a floating point or complex tensor as input. Got {other}"))),
+        other => Err(Error::not_implemented(format!("{op}: Expected a floating point or complex tensor as input. Got {other}"))),
     }
 }
 
