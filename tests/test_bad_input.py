@@ -264,3 +264,21 @@ def test_errors_have_pytorchs_classes():
     ]:
         with pytest.raises(kind):
             call()
+
+
+def test_statistics_of_large_numbers_stay_finite():
+    F = torch.nn.functional
+    x = torch.tensor([[1e30, -1e30, 0.0]])
+    torch.testing.assert_close(F.layer_norm(x, (3,)), torch.tensor([[1.2247449, -1.2247449, 0.0]]))
+    torch.testing.assert_close(F.batch_norm(x[:, :2].t(), None, None, training=True), torch.tensor([[1.0], [-1.0]]))
+    torch.testing.assert_close(F.batch_norm(x[None], None, None, training=True), F.layer_norm(x, (3,))[None])
+
+
+def test_gradient_of_logaddexp_of_equal_infinities_is_finite():
+    inf = float("inf")
+    a = torch.tensor([-inf], requires_grad=True)
+    torch.logaddexp(torch.logaddexp(a, torch.tensor([-inf])), torch.tensor([2.0])).backward()
+    assert a.grad.tolist() == [0.0]
+    b = torch.tensor([1.0], requires_grad=True)
+    torch.logaddexp(b, b.detach()).backward()
+    assert b.grad.tolist() == [0.5]
