@@ -40,3 +40,8 @@ pub mod prelude {
     pub use crate::nn::Module;
     pub use crate::random::manual_seed;
 }
+
+/// The Rust program of the front page, which runs as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
