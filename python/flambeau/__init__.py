@@ -21,7 +21,7 @@ newaxis = None
 
 _LAZY_MODULES = frozenset((
     "_VF", "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
-    "cuda", "distributed", "distributions", "fft", "futures", "hub", "jit", "library", "linalg", "masked",
+    "cuda", "distributed", "distributions", "fft", "func", "futures", "hub", "jit", "library", "linalg", "masked",
     "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "serialization", "signal", "special", "storage", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
@@ -51,6 +51,7 @@ _LAZY_NAMES = {
         "_symbolic": "SymBool SymFloat SymInt sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
         "sym_sum",
         "_absent": "Stream Event",
+        "func": "vmap",
         "futures": "Future",
         "jit": "fork wait",
         "storage": "TypedStorage BoolStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage HalfStorage "

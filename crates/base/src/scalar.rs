@@ -63,6 +63,11 @@ impl Scalar {
         }
     }
 
+    /// Whether it is this real number.
+    pub fn is(self, x: f64) -> bool {
+        self.to_complex() == Complex64::new(x, 0.0)
+    }
+
     /// The number as a complex one.
     pub fn to_complex(self) -> Complex64 {
         match self {

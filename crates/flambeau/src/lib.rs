@@ -45,3 +45,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct FrontPage;
+
+/// The chapter on derivatives: its programs run as they stand.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/differentiation.md")]
+struct Differentiation;

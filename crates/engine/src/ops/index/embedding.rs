@@ -5,9 +5,11 @@ use super::{Address, Pick};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::IndexMode;
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -62,6 +64,13 @@ impl Primitive for Embedding {
 
     fn reads(&self) -> Reads {
         Reads::inputs(0b10)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.has_batch[0] || self.by_frequency {
+            return Ok(None);
+        }
+        batch.on_inputs(self)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
