@@ -249,6 +249,18 @@ def test_a_list_of_more_than_numbers_indexes_as_a_tuple():
     assert y.tolist() == [[0.0, 5.0], [5.0, 0.0]]
 
 
+def test_errors_of_products_say_what_would_fit():
+    for call in (lambda: torch.ones(2, 3) @ torch.ones(2, 4), lambda: torch.mm(torch.ones(2, 3), torch.ones(2, 4))):
+        with pytest.raises(RuntimeError, match=r"\(2x3 and 2x4\): .*last dimension \(3\) must equal .* \(2\)$"):
+            call()
+    with pytest.raises(RuntimeError, match=r"\(3\) must equal .* \(4\); shapes \[5, 2, 3\] and \[5, 4, 2\]$"):
+        torch.ones(5, 2, 3) @ torch.ones(5, 4, 2)
+    with pytest.raises(RuntimeError, match=r"\(3\) must equal the weight's \(2\)"):
+        torch.nn.functional.linear(torch.ones(1, 3), torch.ones(4, 2))
+    with torch.autocast("cpu", enabled=False) as cast:
+        assert cast is not None
+
+
 def test_errors_have_pytorchs_classes():
     eye, windows = torch.eye(2), torch.ones(1, 1, 4, 4)
     for kind, call in [
