@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = [
     pytest.param(code, id=f"{document}:{number}")
-    for document in ["README.md"]
+    for document in ["README.md", "docs/differentiation.md"]
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL), 1)
 ]
 

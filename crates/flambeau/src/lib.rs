@@ -40,3 +40,8 @@ pub mod prelude {
     pub use crate::nn::Module;
     pub use crate::random::manual_seed;
 }
+
+/// The chapter on derivatives: its programs run as they stand.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/differentiation.md")]
+struct Differentiation;

@@ -2,7 +2,8 @@
 
 use crate::error::*;
 use crate::tensor_type::*;
-use flambeau_engine::transform::functional::Level;
+use flambeau_engine::autograd::{enable_grad, no_grad};
+use flambeau_engine::transform::functional::{Level, example_at, wrap_at};
 use flambeau_engine::transform::vectorize::{Randomness, take_loop_warnings};
 use flambeau_engine::transform::{self, forward};
 use pyo3::prelude::*;
@@ -149,11 +150,38 @@ fn _take_loop_warnings() -> Vec<String> {
     take_loop_warnings()
 }
 
-/// Calls a function with the topmost transform left out.
+/// Calls a function with the topmost transform left out, with the mode that holds below it.
 #[pyfunction]
 fn _below<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let records = transform::top().and_then(|top| top.records_below());
     let _below = transform::below();
+    let _mode = records.map(|on| if on { enable_grad() } else { no_grad() });
     function.call0()
+}
+
+/// The topmost transform: its number, and of `vmap` how many examples there are and what random draws do.
+#[pyfunction]
+fn _top_level() -> Option<(u32, Option<usize>, &'static str)> {
+    let top = transform::top()?;
+    let Some((level, size, randomness)) = top.randomness() else { return Some((top.level(), None, "")) };
+    let how = match randomness {
+        Randomness::Error => "error",
+        Randomness::Same => "same",
+        Randomness::Different => "different",
+    };
+    Some((level, Some(size), how))
+}
+
+/// A tensor of a level that stands for `tensor`.
+#[pyfunction]
+fn _wrap_at<'py>(level: u32, tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    shielded(|| wrap_bound(tensor.py(), wrap_at(level, expect_tensor(tensor)?)))
+}
+
+/// An example, of a level of `vmap`, of the batch along dimension `dim`.
+#[pyfunction]
+fn _example_at<'py>(level: u32, tensor: &Bound<'py, PyAny>, dim: i64) -> PyResult<Bound<'py, PyAny>> {
+    shielded(|| wrap_bound(tensor.py(), example_at(level, expect_tensor(tensor)?, dim)?))
 }
 
 /// Adds the classes and functions.
@@ -170,5 +198,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_set_fwd_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_transform_depth, m)?)?;
     m.add_function(wrap_pyfunction!(_take_loop_warnings, m)?)?;
+    m.add_function(wrap_pyfunction!(_top_level, m)?)?;
+    m.add_function(wrap_pyfunction!(_wrap_at, m)?)?;
+    m.add_function(wrap_pyfunction!(_example_at, m)?)?;
     m.add_function(wrap_pyfunction!(_below, m)?)
 }

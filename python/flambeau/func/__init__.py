@@ -7,9 +7,8 @@
 True
 """
 
-from ..nn.utils.stateless import functional_call
+from ._modules import functional_call, stack_module_state
 from ._derivatives import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
-from ._modules import stack_module_state
 from ._vmap import vmap
 
 __all__ = [

@@ -2,6 +2,33 @@
 
 from .. import stack
 from ..nn import Module
+from ..nn.utils.stateless import _functional_call
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """``module(*args, **kwargs)`` with these tensors, by name, in place of its own; several dictionaries are joined.
+
+    >>> import flambeau as torch
+    >>> layer = torch.nn.Linear(2, 1, bias=False)
+    >>> torch.func.functional_call(layer, {"weight": torch.ones(1, 2)}, (torch.ones(2),))
+    tensor([2.])
+    """
+    if isinstance(parameter_and_buffer_dicts, dict):
+        given = parameter_and_buffer_dicts
+    elif isinstance(parameter_and_buffer_dicts, (list, tuple)):
+        if not all(isinstance(part, dict) for part in parameter_and_buffer_dicts):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        given = {}
+        for part in parameter_and_buffer_dicts:
+            if repeated := sorted(set(given) & set(part)):
+                raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+            given.update(part)
+    else:
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
+    return _functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def stack_module_state(models):

@@ -47,7 +47,7 @@ impl Saved {
             return Err(changed(self, tensor, version, node));
         }
         match self {
-            Saved::Output(t, _, index) if super::mode::is_grad_enabled() => {
+            Saved::Output(t, _, index) if super::mode::is_grad_enabled() && t.dtype().is_differentiable() => {
                 let out = t.alias();
                 if let Some(tangent) = t.tangent() {
                     out.set_tangent(Some(tangent))?;

@@ -475,10 +475,15 @@ impl Op {
                 if target.is_followed() {
                     args.values[0] = Value::Tensor(target.copy()?);
                 }
+                let given = args.tensor(0)?.clone();
                 let result = self.run(args)?;
                 let [result] = result.tensors() else {
                     return Err(Error::runtime(format!("{}_: there is no one result to leave in place", self.name())));
                 };
+                if result.is(&given) {
+                    // It left its argument as it was (dropout outside of training).
+                    return Ok(target);
+                }
                 if result.shape() != target.shape() {
                     return Err(Error::runtime(format!(
                         "{}_: output with shape {:?} doesn't match the broadcast shape {:?}",

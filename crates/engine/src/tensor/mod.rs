@@ -260,7 +260,14 @@ impl Tensor {
     pub fn data(&self) -> Tensor {
         let meta = self.meta();
         let version = Some(Arc::new(AtomicU32::new(0)));
-        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout: meta.layout.clone(), dtype: meta.dtype, lazy: meta.lazy, version, wrapped: meta.wrapped.clone() })
+        Tensor::from_meta(Meta {
+            storage: meta.storage.clone(),
+            layout: meta.layout.clone(),
+            dtype: meta.dtype,
+            lazy: meta.lazy,
+            version,
+            wrapped: meta.wrapped.clone(),
+        })
     }
 
     /// Device.

@@ -42,6 +42,10 @@ impl Interpreter for Differentiate {
         self.level
     }
 
+    fn records_below(&self) -> Option<bool> {
+        Some(self.records_below)
+    }
+
     fn bind(&self, op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
         if !inputs.iter().any(|t| t.is_at_level(self.level)) {
             let made = self.below(|| bind(op, inputs))?;

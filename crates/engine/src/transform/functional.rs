@@ -61,7 +61,10 @@ impl Level {
         let d = wrap_dim("vmap", dim, t.ndim())?;
         let size = self.size.unwrap_or(0);
         if t.shape()[d] != size || size == 0 {
-            return Err(Error::runtime(format!("vmap: expected {size} examples along dimension {dim}, got a tensor of shape {:?}", t.shape())));
+            return Err(Error::runtime(format!(
+                "vmap: expected {size} examples along dimension {dim}, got a tensor of shape {:?}",
+                t.shape()
+            )));
         }
         let front = if d == 0 { t.clone() } else { t.movedim(&[d as i64], &[0])? };
         Ok(front.wrap_batch(self.id))
@@ -79,6 +82,19 @@ impl Level {
         let d = wrap_dim("vmap", dim, front.ndim())?;
         if d == 0 { Ok(front) } else { front.movedim(&[0], &[d as i64]) }
     }
+}
+
+/// A tensor of a level that is being carried out, which stands for `t`.
+pub fn wrap_at(level: u32, t: &Tensor) -> Tensor {
+    t.wrap(level)
+}
+
+/// An example, of a level of `vmap` that is being carried out, of the batch along dimension `dim` of `t`.
+pub fn example_at(level: u32, t: &Tensor, dim: i64) -> Result<Tensor> {
+    let _beneath = level::beneath(level);
+    let d = wrap_dim("vmap", dim, t.ndim())?;
+    let front = if d == 0 { t.clone() } else { t.movedim(&[d as i64], &[0])? };
+    Ok(front.wrap_batch(level))
 }
 
 /// The value of a function, and the function from a gradient of it to that of its argument.

@@ -63,7 +63,7 @@ pub fn depth() -> usize {
 }
 
 /// The topmost interpreter.
-pub(crate) fn top() -> Option<Rc<dyn Interpreter>> {
+pub fn top() -> Option<Rc<dyn Interpreter>> {
     let depth = depth();
     if depth == 0 { None } else { STACK.with(|s| s.borrow().get(depth - 1).cloned()) }
 }

@@ -19,8 +19,8 @@ use crate::autograd::mode;
 use crate::ops::{OutSpec, Outputs, Primitive};
 use crate::tensor::{Overlap, flag, overlap};
 use flambeau_base::{Error, Layout, Result, show};
-pub use level::{Restore as Below, below, depth};
 use forward::is_forward_enabled;
+pub use level::{Restore as Below, below, depth, top};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -36,6 +36,11 @@ pub trait Interpreter {
 
     /// Carries out an operation and leaves its first result where the first input is.
     fn bind_inplace(&self, op: &dyn Primitive, inputs: &[&Tensor]) -> Result<()>;
+
+    /// Of a level that differentiates: whether gradients are recorded below it.
+    fn records_below(&self) -> Option<bool> {
+        None
+    }
 
     /// Of `vmap`: its number, how many examples there are, and what random draws do.
     fn randomness(&self) -> Option<(u32, usize, Randomness)> {

@@ -89,6 +89,27 @@ impl Batch<'_> {
         bind(op, &inputs.iter().collect::<SmallVec<[&Tensor; 3]>>()).map(Some)
     }
 
+    /// Carries out an operation whose inputs `0..folded`, and results, have examples of their own along dimension 0: the
+    /// batch is folded into that dimension. The other inputs must be the same for all examples.
+    pub fn on_folded(&self, op: &dyn Primitive, folded: usize) -> Result<Option<Outputs>> {
+        let first = self.examples[0].shape().first().copied();
+        let fits = |(i, t): (usize, &&Tensor)| if i < folded { t.shape().first().copied() == first } else { !self.has_batch[i] };
+        if first.is_none() || !self.examples.iter().enumerate().all(fits) {
+            return Ok(None);
+        }
+        let mut inputs: SmallVec<[Tensor; 3]> = SmallVec::new();
+        for i in 0..self.inputs.len() {
+            inputs.push(if i < folded { self.front(i)?.flatten(0, 1)? } else { self.inputs[i].clone() });
+        }
+        let outputs = bind(op, &inputs.iter().collect::<SmallVec<[&Tensor; 3]>>())?;
+        let unfolded = |t: &Tensor| {
+            let mut sizes: SmallVec<[usize; 6]> = SmallVec::from_slice(&[self.size, t.shape()[0] / self.size]);
+            sizes.extend_from_slice(&t.shape()[1..]);
+            t.reshape_to(&sizes)
+        };
+        outputs.iter().map(unfolded).collect::<Result<_>>().map(Some)
+    }
+
     /// Carries out an operation on the inputs as they are.
     pub fn on_inputs(&self, op: &dyn Primitive) -> Result<Option<Outputs>> {
         bind(op, &self.inputs).map(Some)

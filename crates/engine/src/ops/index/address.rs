@@ -6,10 +6,10 @@
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{IndexMode, IndexOperand, Indexing, Operand, backend};
+use crate::ops::Outputs;
 use crate::ops::{OutSpec, Primitive, Reads, copy_into, expandable};
 use crate::transform::bind1;
 use crate::transform::vectorize::Batch;
-use crate::ops::Outputs;
 use flambeau_base::{DType, Dims, Error, ErrorKind, Layout, MemoryFormat, Result, Strides, broadcast_all, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;

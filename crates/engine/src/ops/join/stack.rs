@@ -2,11 +2,11 @@
 
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Primitive, copy_into};
 use crate::transform::bind1;
 use crate::transform::vectorize::Batch;
-use crate::ops::Outputs;
 use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Promotion, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;

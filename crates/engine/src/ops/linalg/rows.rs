@@ -22,7 +22,7 @@ fn triple(a: Tensor, b: Tensor, c: Tensor) -> Result<Out> {
 
 fn cholesky_of(x: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     // The lower triangle is read, or the upper one.
-    let (l, info) = cholesky(&if upper { x.adjoint()? } else { x.clone() })?;
+    let (l, info) = cholesky(x, upper)?;
     Ok((if upper { laid(&l.adjoint()?)? } else { l }, info))
 }
 

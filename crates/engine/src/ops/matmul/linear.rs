@@ -3,11 +3,11 @@
 use super::product::{check_dtypes, multiply};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::ops::Outputs;
 use crate::ops::table::{Op, function, place};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
 use crate::transform::vectorize::Batch;
-use crate::ops::Outputs;
 use flambeau_base::{Dims, Error, Layout, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -65,7 +65,7 @@ impl Primitive for Linear {
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None; cx.inputs()]) };
-        let x = if cx.needs(0) { Some(g.matmul(&cx.input(1)?)?) } else { None };
+        let x = if cx.needs(0) { Some(g.matmul(&cx.input(1)?.conj()?)?) } else { None };
         let w = if cx.needs(1) { Some(weight_gradient(&g, &cx.input(0)?)?) } else { None };
         let mut out: Grads = smallvec![x, w];
         if cx.inputs() == 3 {
@@ -120,7 +120,7 @@ fn packed_copy(t: &Tensor) -> Result<Tensor> {
 
 fn weight_gradient(g: &Tensor, x: &Tensor) -> Result<Tensor> {
     let rows = |t: &Tensor| t.reshape(&[t.shape()[..t.ndim() - 1].iter().product::<usize>() as i64, t.shape()[t.ndim() - 1] as i64]);
-    rows(g)?.transpose(0, 1)?.matmul(&rows(x)?)
+    rows(g)?.transpose(0, 1)?.matmul(&rows(x)?.conj()?)
 }
 
 impl Tensor {

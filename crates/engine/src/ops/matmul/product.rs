@@ -3,9 +3,9 @@
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Matmul, Operand as Memory, backend};
+use crate::ops::Outputs;
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::vectorize::Batch;
-use crate::ops::Outputs;
 use flambeau_base::{DType, Dims, Error, Layout, Result, broadcast, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;

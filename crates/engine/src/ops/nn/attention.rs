@@ -7,6 +7,7 @@ use crate::backend::{backend, layers};
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Outputs, Primitive, Reads};
 use crate::transform::bind;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, Result, broadcast, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -105,6 +106,10 @@ impl Primitive for Attention {
         i == 0
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_folded(self, batch.inputs.len())
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(*self)
     }
@@ -163,6 +168,10 @@ impl Primitive for AttentionBackward {
 
     fn reads(&self) -> Reads {
         Reads::inputs(0b11111)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_folded(self, batch.inputs.len())
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

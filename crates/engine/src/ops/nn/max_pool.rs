@@ -6,7 +6,9 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
 use crate::backend::spatial as kernel;
+use crate::ops::Outputs;
 use crate::ops::{OutSpec, Primitive, Reads};
+use crate::transform::vectorize::Batch;
 use crate::transform::{bind, bind1};
 use flambeau_base::{DType, Error, Layout, MemoryFormat, Result, show};
 use smallvec::{SmallVec, smallvec};
@@ -169,6 +171,10 @@ impl Primitive for MaxPool {
         i == 0
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_all(self)
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(self.clone())
     }
@@ -243,6 +249,10 @@ impl Primitive for MaxPoolBackward {
 
     fn reads(&self) -> Reads {
         Reads::inputs(0b110)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_all(self)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -3,11 +3,11 @@
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{IndexMode, Operand as Memory, Sort, backend};
+use crate::ops::Outputs;
 use crate::ops::index::Address;
 use crate::ops::{OutSpec, Primitive, Reads, copy_into};
 use crate::transform::bind;
 use crate::transform::vectorize::Batch;
-use crate::ops::Outputs;
 use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
