@@ -49,6 +49,9 @@ impl Saved {
         match self {
             Saved::Output(t, _, index) if super::mode::is_grad_enabled() && t.dtype().is_differentiable() => {
                 let out = t.alias();
+                if let Some(tangent) = t.tangent() {
+                    out.set_tangent(Some(tangent))?;
+                }
                 out.set_history(Some(Edge { node: node.clone(), output: *index }));
                 Ok(out)
             }

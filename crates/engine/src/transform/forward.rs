@@ -15,7 +15,8 @@ use crate::ops::Primitive;
 use crate::tensor::flag;
 use flambeau_base::{Error, Layout, MemoryFormat, Result};
 use smallvec::SmallVec;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Weak};
 
 /// Tangents by position; `None` stands for zeros.
 pub type Tangents = SmallVec<[Option<Tensor>; 2]>;
@@ -23,6 +24,8 @@ pub type Tangents = SmallVec<[Option<Tensor>; 2]>;
 thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };
     static DUAL: Cell<u32> = const { Cell::new(0) };
+    /// Nodes that have saved tensors with tangents of the level.
+    static SAVING: RefCell<Vec<Weak<Node>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Enters a level of tangents of tensors that belong to no transform. Gives its number, which [`exit_dual_level`] takes.
@@ -42,6 +45,33 @@ pub fn exit_dual_level(level: u32) -> Result<()> {
         return Err(Error::runtime("exit_dual_level: trying to exit a forward AD level that was not the last one that was entered"));
     }
     DUAL.set(0);
+    for node in SAVING.take() {
+        let kept = node.upgrade().map(|n| saved_outputs(&n)).unwrap_or_default();
+        kept.iter().try_for_each(|(_, t)| t.set_tangent(None))?;
+    }
+    Ok(())
+}
+
+/// The outputs that a node has saved: the derivative reads them, and differs along their tangents.
+fn saved_outputs(node: &Node) -> Vec<(u32, Tensor)> {
+    let output = |s: &Saved| if let Saved::Output(t, _, i) = s { Some((*i, t.clone())) } else { None };
+    node.saved().tensors.iter().filter_map(output).collect()
+}
+
+/// Leaves the tangents of results also with what their nodes have saved of them, until the level ends: a tangent may have the
+/// node in its own history.
+pub(super) fn leave_with_saved(outputs: &[Tensor]) -> Result<()> {
+    for out in outputs {
+        let (Some(edge), Some(tangent)) = (out.grad_fn_as_it_is(), out.tangent()) else { continue };
+        let mut found = false;
+        for (_, t) in saved_outputs(&edge.node).iter().filter(|(i, _)| *i == edge.output) {
+            t.set_tangent(Some(tangent.clone()))?;
+            found = true;
+        }
+        if found {
+            SAVING.with_borrow_mut(|s| s.push(Arc::downgrade(&edge.node)));
+        }
+    }
     Ok(())
 }
 

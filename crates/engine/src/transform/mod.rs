@@ -140,6 +140,7 @@ fn bind_special(op: &dyn Primitive, inputs: &[&Tensor], flags: u16) -> Result<Ou
         let plain: SmallVec<[Tensor; 3]> = inputs.iter().map(|t| t.primal()).collect();
         let found = forward::tangents_of(op, &plain.iter().collect::<SmallVec<[&Tensor; 3]>>(), &outputs, &tangents)?;
         differentiate::leave_tangents(op, &outputs, found, &tangents)?;
+        forward::leave_with_saved(&outputs)?;
     }
     Ok(outputs)
 }
