@@ -39,6 +39,10 @@ macro_rules! dense {
                 ldl::factor(a, n, pivots, hermitian)
             }
 
+            fn ldl_solve(a: &[$t], n: usize, pivots: &[i32], hermitian: bool, b: &mut [$t]) {
+                ldl::solve(a, n, pivots, hermitian, b);
+            }
+
             fn svd(a: &[$t], sizes: [usize; 2], columns: [usize; 2], values: &mut [$real], u: &mut [$t], vh: &mut [$t]) -> i32 {
                 singular(a, sizes, columns, values, u, vh)
             }

@@ -124,6 +124,26 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, at: usize) -> Resu
     o.finish(Tensor::arange(start, end, step, o.dtype, o.device)?)
 }
 
+/// `range`, whose end is among the values.
+fn closed(a: &Args) -> Result<Out> {
+    let (start, end, step) = (a.scalar(0)?, a.scalar(1)?, a.scalar(2)?);
+    let (from, to, by) = (start.to_f64(), end.to_f64(), step.to_f64());
+    if by == 0.0 {
+        return Err(Error::runtime("range: step must be nonzero"));
+    }
+    if !from.is_finite() || !to.is_finite() {
+        return Err(Error::runtime(format!("range: unsupported range: {from} -> {to}")));
+    }
+    if (by > 0.0) != (to >= from) && to != from {
+        return Err(Error::runtime(format!("range: upper bound and lower bound inconsistent with step sign: {from} to {to} by {by}")));
+    }
+    let o = Options::of(a, 3)?;
+    let count = ((to - from) / by).floor() as i64 + 1;
+    let dtype = o.float();
+    let steps = Tensor::arange(Scalar::Int(0), Scalar::Int(count), Scalar::Int(1), Some(DType::F64), o.device)?;
+    o.finish(steps.mul(by)?.add(from)?.to_dtype(dtype)?)
+}
+
 fn steps(a: &Args) -> Result<usize> {
     let n = a.int(2)?;
     usize::try_from(n).map_err(|_| Error::runtime(format!("{}: number of steps must be non-negative, got {n}", a.name)))
@@ -154,6 +174,10 @@ pub(super) static OPS: &[Op] = &[
     .doc("Values from `start` up to but without `end`, `step` apart.")
     .places(place::TORCH)
     .samples(&["1, 5", "0, 1, 0.25", "5, 0, -2", "1, 6, 2, dtype=float64"]),
+    function("range(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", closed)
+        .doc("Values from `start` up to and with `end`, `step` apart, of the default float. Deprecated: `arange` ends before `end`.")
+        .places(place::TORCH)
+        .samples(&["1, 4", "1, 2, 0.5", "4, 1, -1"]),
     function("linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", linspace)
         .doc("`steps` evenly spaced values from `start` to `end`, both included.")
         .places(place::TORCH)

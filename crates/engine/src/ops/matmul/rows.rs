@@ -163,6 +163,9 @@ pub(super) static OPS: &[Op] = &[
     function("outer(Tensor self, Tensor vec2) -> Tensor", |a| Ok(a.tensor(0)?.outer(a.tensor(1)?)?.into()))
         .doc("The product of each pair of elements of two vectors.")
         .samples(&["T(3), T(4)"]),
+    function("ger(Tensor self, Tensor vec2) -> Tensor", |a| Ok(a.tensor(0)?.outer(a.tensor(1)?)?.into()))
+        .doc("Alias of `outer`.")
+        .samples(&["T(3), T(4)"]),
     function("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |a| {
         weighted(a, |x, y| x.mm(y))
     })
