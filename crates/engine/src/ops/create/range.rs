@@ -3,7 +3,7 @@
 use super::Options;
 use crate::Tensor;
 use crate::ops::pointwise::run_program;
-use crate::ops::table::{Args, Op, Out, function, place};
+use crate::ops::table::{Args, Op, Out, Value, function, place};
 use crate::tensor::Element;
 use crate::with_element;
 use flambeau_base::{DType, Device, Error, Layout, Result, Scalar, default_dtype};
@@ -144,6 +144,23 @@ fn closed(a: &Args) -> Result<Out> {
     o.finish(steps.mul(by)?.add(from)?.to_dtype(dtype)?)
 }
 
+/// The same call with numbers in the place of its two tensors of one number.
+fn numbered(a: &Args) -> Result<Args> {
+    let mut values = a.values.clone();
+    for (i, word) in ["start", "end"].into_iter().enumerate() {
+        let Value::Tensor(t) = &a.values[i] else { continue };
+        if t.ndim() != 0 {
+            return Err(Error::runtime(format!(
+                "{} only supports 0-dimensional start and end tensors, but got {word} with {} dimension(s).",
+                a.name,
+                t.ndim()
+            )));
+        }
+        values[i] = Value::Scalar(t.item()?);
+    }
+    Ok(Args { name: a.name, values })
+}
+
 fn steps(a: &Args) -> Result<usize> {
     let n = a.int(2)?;
     usize::try_from(n).map_err(|_| Error::runtime(format!("{}: number of steps must be non-negative, got {n}", a.name)))
@@ -182,8 +199,18 @@ pub(super) static OPS: &[Op] = &[
         .doc("`steps` evenly spaced values from `start` to `end`, both included.")
         .places(place::TORCH)
         .samples(&["0, 1, 5", "-1, 1, 4", "3, 3, 1"]),
+    function("linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", |a| linspace(&numbered(a)?))
+        .numbers(0b11)
+        .doc("`linspace` between tensors of one number.")
+        .places(place::TORCH)
+        .samples(&["T(), T(), 3", "0, T(), 3"]),
     function("logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", logspace)
         .doc("`base` to the power of `steps` evenly spaced values from `start` to `end`.")
         .places(place::TORCH)
         .samples(&["0, 2, 3", "0, 3, 4, 2.0"]),
+    function("logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", |a| logspace(&numbered(a)?))
+        .numbers(0b11)
+        .doc("`logspace` between tensors of one number.")
+        .places(place::TORCH)
+        .samples(&["T(), T(), 3", "0, T(), 3"]),
 ];

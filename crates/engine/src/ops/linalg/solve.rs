@@ -127,7 +127,7 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     }
     if !left {
         // X A = B is A^H X^H = B^H.
-        return laid(&lu_solve(lu, pivots, &b.adjoint()?, true, !adjoint)?.adjoint()?);
+        return lu_solve(lu, pivots, &b.adjoint()?, true, !adjoint)?.adjoint()?.resolved()?.contiguous();
     }
     let order = permutation(pivots, n)?;
     if adjoint {
@@ -280,10 +280,11 @@ pub(super) fn solve_any(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, T
     check_equation(op, a, b, n == if left { m } else { k }, left)?;
     if left {
         let (x, info) = solve(a, &b2)?;
-        return Ok((if vector { x.squeeze(Some(&[-1]))? } else { x }, info));
+        let x = if vector { x.squeeze(Some(&[-1]))? } else { x };
+        return Ok((if vector && x.ndim() > 1 { laid(&x)? } else { x }, info));
     }
     let (x, info) = solve(&a.transpose(-2, -1)?, &b2.transpose(-2, -1)?)?;
-    Ok((laid(&x.transpose(-2, -1)?)?, info))
+    Ok((x.transpose(-2, -1)?.contiguous()?, info))
 }
 
 /// What a zero pivot means.

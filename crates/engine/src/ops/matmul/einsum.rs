@@ -158,22 +158,24 @@ fn diagonalised(t: &Tensor, axes: Vec<Axis>) -> Result<Term> {
 /// Contracts the operands from left to right.
 fn contract(terms: Vec<Term>, output: &[Axis]) -> Result<Tensor> {
     let mut rest: std::collections::VecDeque<Term> = terms.into();
+    let single = rest.len() == 1;
     let Some(mut acc) = rest.pop_front() else { return Err(Error::value("einsum: must provide at least one operand")) };
     while let Some(next) = rest.pop_front() {
         let wanted = |a: &Axis| output.contains(a) || rest.iter().any(|t| t.axes.contains(a));
         acc = pair(acc, next, wanted)?;
     }
-    let acc = sum_out(acc, |a| output.contains(a))?;
+    // The sums of one operand are those of `sum`, int64 for integers; a product of integers keeps their dtype.
+    let acc = sum_out(acc, |a| output.contains(a), if single { None } else { dtype })?;
     arrange(&acc, output)
 }
 
 /// Sums over the dimensions that nobody needs.
-fn sum_out(term: Term, wanted: impl Fn(&Axis) -> bool) -> Result<Term> {
+fn sum_out(term: Term, wanted: impl Fn(&Axis) -> bool, dtype: Option<DType>) -> Result<Term> {
     let dims: Vec<i64> = term.axes.iter().enumerate().filter(|(_, a)| !wanted(a)).map(|(i, _)| i as i64).collect();
     if dims.is_empty() {
         return Ok(term);
     }
-    let tensor = term.tensor.sum_dims(Some(&dims), false, None)?;
+    let tensor = term.tensor.sum_dims(Some(&dims), false, dtype)?;
     Ok(Term { tensor, axes: term.axes.into_iter().filter(|a| wanted(a)).collect() })
 }
 

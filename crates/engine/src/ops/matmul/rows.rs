@@ -4,7 +4,7 @@ use super::product::{Product, check_dtypes};
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::transform::bind1;
-use flambeau_base::{DType, Error, Result, Scalar, show};
+use flambeau_base::{Complex64, DType, Error, Result, Scalar, show};
 use smallvec::SmallVec;
 
 impl Tensor {
@@ -110,12 +110,14 @@ pub(super) fn weighted(a: &Args, product: impl Fn(&Tensor, &Tensor) -> Result<Te
         let sum = weighted_sum(a.name, &wide(input)?, product(&wide(x)?, &wide(y)?)?, numbers)?;
         return Ok(sum.to_dtype(dtype)?.into());
     }
+    // Integers are multiplied by whole numbers, as PyTorch's kernels do.
+    let numbers = if dtype.is_integral() { numbers.map(|s| Scalar::Int(s.to_i64())) } else { numbers };
     Ok(weighted_sum(a.name, input, product(x, y)?, numbers)?.into())
 }
 
 fn weighted_sum(op: &str, input: &Tensor, product: Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
     let scaled = if is_one(alpha) { product } else { product.mul(alpha)? };
-    if beta.to_f64() == 0.0 {
+    if beta.to_complex() == Complex64::new(0.0, 0.0) {
         return Ok(scaled);
     }
     let sum = if is_one(beta) { scaled.add(input)? } else { scaled.add(&input.mul(beta)?)? };
@@ -130,7 +132,7 @@ fn weighted_sum(op: &str, input: &Tensor, product: Tensor, [beta, alpha]: [Scala
 }
 
 fn is_one(s: Scalar) -> bool {
-    s.to_f64() == 1.0
+    s.to_complex() == Complex64::new(1.0, 0.0)
 }
 
 fn matmul(a: &Args) -> Result<Out> {
