@@ -67,7 +67,15 @@ fn matrix_norm(op: &str, x: &Tensor, order: Order, dims: &[i64], keepdim: bool, 
         Order::Number(p) if p.abs() == 2.0 => {
             let empty = x.shape()[a].min(x.shape()[b]) == 0;
             // The largest of no singular values is 0.
-            with_values(op, &x, row, column, keepdim, |s| if empty && p > 0.0 { s.sum_dims(Some(&[-1]), false, None) } else if p > 0.0 { s.amax(Some(&[-1]), false) } else { s.amin(Some(&[-1]), false) })
+            with_values(op, &x, row, column, keepdim, |s| {
+                if empty && p > 0.0 {
+                    s.sum_dims(Some(&[-1]), false, None)
+                } else if p > 0.0 {
+                    s.amax(Some(&[-1]), false)
+                } else {
+                    s.amin(Some(&[-1]), false)
+                }
+            })
         }
         Order::Number(p) if p.abs() == 1.0 || p.is_infinite() => {
             if p.is_infinite() {

@@ -211,13 +211,13 @@ pub(super) static OPS: &[Op] = &[
         Ok(a.tensor(0)?.amax(Some(&a.ints(1)?), a.bool(2)?)?.into())
     })
     .out_rule(out_rule::EXACT)
-        .doc("The largest element over dimensions (all unless given); NaN if there is one. Gradients of ties are shared evenly.")
+    .doc("The largest element over dimensions (all unless given); NaN if there is one. Gradients of ties are shared evenly.")
     .samples(&["T(2,3)", "T(2,3), 1", "T(2,3,4), [0, 2], True"]),
     function("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| {
         Ok(a.tensor(0)?.amin(Some(&a.ints(1)?), a.bool(2)?)?.into())
     })
     .out_rule(out_rule::EXACT)
-        .doc("The smallest element over dimensions (all unless given); NaN if there is one. Gradients of ties are shared evenly.")
+    .doc("The smallest element over dimensions (all unless given); NaN if there is one. Gradients of ties are shared evenly.")
     .samples(&["T(2,3)", "T(2,3), 1", "T(2,3,4), [0, 2], True"]),
     function("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", aminmax)
         .out_rule(out_rule::APART | out_rule::EXACT)

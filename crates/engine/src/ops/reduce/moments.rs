@@ -3,8 +3,8 @@
 use super::{ReduceCx, ReduceSpec, Reduction, dims_mask};
 use crate::Tensor;
 use crate::backend::Combine;
-use crate::ops::{Outputs, Reads};
 use crate::ops::table::{Args, Op, Out, function};
+use crate::ops::{Outputs, Reads};
 use crate::transform::{bind, bind1};
 use flambeau_base::{Error, Result, Scalar};
 use flambeau_ir::{Body, Val};
