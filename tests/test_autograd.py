@@ -109,7 +109,7 @@ def test_graph_is_visible():
     (mul, number), = y.grad_fn.next_functions
     assert mul.name() == "MulBackward0" and number == 0
     accumulate = mul.next_functions[0][0]
-    assert accumulate.name() == "AccumulateGrad" and accumulate.variable is x
+    assert accumulate.name() == "torch::autograd::AccumulateGrad" and accumulate.variable is x
     assert "NegBackward0" in repr(y.grad_fn)
 
 
@@ -118,7 +118,7 @@ def test_node_survives_its_tensor():
     node = y.grad_fn
     del y
     gc.collect()
-    assert node.name() == "MulBackward0" and node.next_functions[0][0].name() == "AccumulateGrad"
+    assert node.name() == "MulBackward0" and node.next_functions[0][0].name() == "torch::autograd::AccumulateGrad"
 
 
 def test_tensor_hooks():

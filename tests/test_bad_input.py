@@ -170,3 +170,127 @@ def test_the_mean_of_nothing_is_nan():
         for result in function(torch.ones(2, 0), 1):
             assert [math.isnan(r) for r in result.tolist()] == [True, True]
         assert function(torch.tensor([1.0, 3.0]))[1].item() == 2.0
+
+
+def test_the_processor_is_one_device_whatever_its_index():
+    assert torch.tensor([1, 2], device="cpu:1").tolist() == [1, 2]
+    assert (torch.ones(2).to("cpu:1") + torch.ones(2, device="cpu:3")).tolist() == [2.0, 2.0]
+    assert torch.ones(2).copy_(torch.tensor([5.0, 6.0], device="cpu:1")).tolist() == [5.0, 6.0]
+    assert torch.zeros(2, device="cpu:7").device == torch.device("cpu")
+
+
+@pytest.mark.parametrize("pad", [(1, -4), (-4, 1), (-4, 5), (1, -5), (2**62, 2**62)])
+def test_padding_cuts_off_no_more_than_there_is(pad):
+    with pytest.raises(RuntimeError, match="size"):
+        torch.nn.functional.pad(torch.ones(3), pad)
+
+
+def test_interpolation_to_impossible_sizes_is_refused_at_once():
+    image = torch.ones(1, 1, 4, 4)
+    for factor in (math.inf, math.nan, 1e15):
+        with pytest.raises(RuntimeError):
+            torch.nn.functional.interpolate(image, scale_factor=factor)
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.interpolate(torch.ones(1, 1, 4), scale_factor=1e14, mode="linear")
+
+
+def test_an_imaginary_part_is_never_dropped_unsaid():
+    x = torch.zeros(3)
+    for write in (lambda: x.fill_(1j), lambda: x.__setitem__(0, 1 + 2j), lambda: x.__setitem__([0, 1], 2j)):
+        with pytest.raises(RuntimeError, match="imaginary part"):
+            write()
+    with pytest.raises(RuntimeError, match="alpha must not be a complex"):
+        torch.add(x, 1, alpha=1j)
+    assert x.tolist() == [0.0, 0.0, 0.0]
+    assert x.fill_(1 + 0j).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_singular_matrices_have_a_determinant():
+    zero = torch.zeros(2, 2)
+    assert torch.linalg.det(zero).item() == 0.0
+    sign, size = torch.linalg.slogdet(torch.tensor([[0.0, 1.0], [0.0, 2.0]]))
+    assert (sign.item(), size.item()) == (0.0, -math.inf)
+    lower, upper = torch.linalg.lu(torch.tensor([[0.0, 1.0, 2.0], [0.0, 2.0, 1.0]]))[1:]
+    assert lower.tolist() == [[1.0, 0.0], [0.0, 1.0]] and upper.tolist() == [[0.0, 1.0, 2.0], [0.0, 2.0, 1.0]]
+    small = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1e-30, 0.0]])
+    assert torch.linalg.lu(small)[2].tolist()[1] == [0.0, torch.tensor(1e-30).item(), 0.0]
+    assert math.isnan(torch.linalg.det(torch.full((2, 2), math.nan)).item())
+    # Columns that depend on one another further on, in blocks of their own: all finite, and P L U is the matrix.
+    wide = torch.ones(70, 70, dtype=torch.complex128)
+    p, lower, upper = torch.linalg.lu(wide)
+    assert torch.equal(p @ lower @ upper, wide)
+
+
+def test_memory_of_a_numpy_array_does_not_grow_away_from_it():
+    array = np.ones(3)
+    x = torch.from_numpy(array)
+    with pytest.raises(RuntimeError, match="not resizable"):
+        x.resize_(100)
+    x.resize_(2).fill_(5)
+    assert array.tolist() == [5.0, 5.0, 1.0]
+
+
+def test_tensors_of_one_element_are_numbers_in_lists():
+    one = torch.tensor([1.0])
+    assert torch.tensor([one, 2]).tolist() == [1.0, 2.0]
+    assert torch.tensor([one, torch.tensor([[3.0]])]).shape == (2,)
+    assert torch.Tensor(torch.tensor(4)).tolist() == 4
+
+
+def test_a_list_of_more_than_numbers_indexes_as_a_tuple():
+    x = torch.arange(24).reshape(2, 3, 4)
+    assert x[[[0, 1], [1, 2]]].tolist() == [[4, 5, 6, 7], [20, 21, 22, 23]]
+    assert x[[slice(0, 1), 1]].tolist() == [[4, 5, 6, 7]]
+    assert x[[..., 1]].tolist() == [[1, 5, 9], [13, 17, 21]]
+    assert x[[torch.tensor(0), 1]].tolist() == [4, 5, 6, 7]
+    assert x[[1, 0]].shape == (2, 3, 4) and x[[True, False]].shape == (1, 3, 4)
+    y = torch.zeros(2, 2)
+    y[[[0, 1], [1, 0]]] = 5
+    assert y.tolist() == [[0.0, 5.0], [5.0, 0.0]]
+
+
+def test_errors_of_products_say_what_would_fit():
+    for call in (lambda: torch.ones(2, 3) @ torch.ones(2, 4), lambda: torch.mm(torch.ones(2, 3), torch.ones(2, 4))):
+        with pytest.raises(RuntimeError, match=r"\(2x3 and 2x4\): .*last dimension \(3\) must equal .* \(2\)$"):
+            call()
+    with pytest.raises(RuntimeError, match=r"\(3\) must equal .* \(4\); shapes \[5, 2, 3\] and \[5, 4, 2\]$"):
+        torch.ones(5, 2, 3) @ torch.ones(5, 4, 2)
+    with pytest.raises(RuntimeError, match=r"\(3\) must equal the weight's \(2\)"):
+        torch.nn.functional.linear(torch.ones(1, 3), torch.ones(4, 2))
+    with torch.autocast("cpu", enabled=False) as cast:
+        assert cast is not None
+
+
+def test_errors_have_pytorchs_classes():
+    eye, windows = torch.eye(2), torch.ones(1, 1, 4, 4)
+    for kind, call in [
+        (NotImplementedError, lambda: torch.linalg.inv(eye.half())),
+        (NotImplementedError, lambda: torch.linalg.svd(eye.int())),
+        (NotImplementedError, lambda: torch.fft.fft(eye.half())),
+        (TypeError, lambda: torch.fft.rfft(eye * 1j)),
+        (TypeError, lambda: eye.imag),
+        (TypeError, lambda: torch.istft(eye, 2)),
+        (ValueError, lambda: torch.nn.functional.lp_pool2d(windows, 0, 2)),
+        (RuntimeError, lambda: torch.nn.functional.one_hot(torch.tensor(2), -5)),
+        (RuntimeError, lambda: torch.device("cpu", -1)),
+    ]:
+        with pytest.raises(kind):
+            call()
+
+
+def test_statistics_of_large_numbers_stay_finite():
+    F = torch.nn.functional
+    x = torch.tensor([[1e30, -1e30, 0.0]])
+    torch.testing.assert_close(F.layer_norm(x, (3,)), torch.tensor([[1.2247449, -1.2247449, 0.0]]))
+    torch.testing.assert_close(F.batch_norm(x[:, :2].t(), None, None, training=True), torch.tensor([[1.0], [-1.0]]))
+    torch.testing.assert_close(F.batch_norm(x[None], None, None, training=True), F.layer_norm(x, (3,))[None])
+
+
+def test_gradient_of_logaddexp_of_equal_infinities_is_finite():
+    inf = float("inf")
+    a = torch.tensor([-inf], requires_grad=True)
+    torch.logaddexp(torch.logaddexp(a, torch.tensor([-inf])), torch.tensor([2.0])).backward()
+    assert a.grad.tolist() == [0.0]
+    b = torch.tensor([1.0], requires_grad=True)
+    torch.logaddexp(b, b.detach()).backward()
+    assert b.grad.tolist() == [0.5]

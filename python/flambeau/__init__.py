@@ -23,7 +23,7 @@ has_lapack = has_mkl = has_openmp = has_spectral = True  # what these libraries 
 
 _LAZY_MODULES = frozenset((
     "_VF", "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
-    "cuda", "distributed", "distributions", "fft", "futures", "hub", "jit", "library", "linalg", "masked",
+    "cuda", "distributed", "distributions", "fft", "func", "futures", "hub", "jit", "library", "linalg", "masked",
     "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "serialization", "signal", "special", "storage", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
@@ -61,6 +61,7 @@ _LAZY_NAMES = {
         "InterfaceType IntType ListType NoneType NumberType OptionalType PyObjectType RRefType StreamObjType StringType "
         "SymBoolType SymIntType TensorType TupleType Type UnionType unify_type_list",
         "_beyond": " ".join(_beyond_names),
+        "func": "vmap",
         "futures": "Future",
         "jit": "JITException ScriptFunction ScriptModule fork wait",
         "storage": "TypedStorage BoolStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage HalfStorage "

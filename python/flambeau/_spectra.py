@@ -80,7 +80,7 @@ def istft(
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if not input.is_complex():
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+        raise TypeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"istft: expected a tensor with 2 or 3 dimensions, but got {input.dim()}")
     if input.numel() == 0:

@@ -44,7 +44,7 @@ class Tensor(_C.TensorBase):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        if not self.is_leaf:
+        if not self.is_leaf and not self.__dict__.get("_computed_anew"):
             raise RuntimeError(
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment: call detach() first, or copy what the tensor was computed from"
@@ -64,7 +64,7 @@ class Tensor(_C.TensorBase):
         memo[id(self)] = made
         if self.grad is not None:
             made.grad = deepcopy(self.grad, memo)
-        if self.requires_grad:
+        if self.requires_grad and self.is_leaf:
             made.requires_grad_()
         if self.__dict__:
             made.__dict__.update(deepcopy(self.__dict__, memo))

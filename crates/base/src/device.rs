@@ -52,9 +52,21 @@ impl Device {
     /// The device without memory.
     pub const META: Device = Device { kind: DeviceKind::Meta, index: None };
 
-    /// Whether the two name the same device: `cuda` is `cuda:0`.
+    /// Whether the two name the same device: `cuda` is `cuda:0`, and there is one processor, whatever its index.
     pub fn same(self, other: Device) -> bool {
-        self.kind == other.kind && self.index.unwrap_or(0) == other.index.unwrap_or(0)
+        let one = self.kind == DeviceKind::Cpu;
+        self.kind == other.kind && (one || self.index.unwrap_or(0) == other.index.unwrap_or(0))
+    }
+
+    /// The device as memory on it is labelled: `cpu:1` is `cpu`.
+    ///
+    /// ```
+    /// # use flambeau_base::Device;
+    /// let device: Device = "cpu:1".parse().unwrap();
+    /// assert_eq!(device.of_memory(), Device::CPU);
+    /// ```
+    pub fn of_memory(self) -> Device {
+        if self.kind == DeviceKind::Cpu { Device::CPU } else { self }
     }
 
     /// Whether tensors there have no values.

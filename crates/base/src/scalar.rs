@@ -63,6 +63,11 @@ impl Scalar {
         }
     }
 
+    /// Whether it is this real number.
+    pub fn is(self, x: f64) -> bool {
+        self.to_complex() == Complex64::new(x, 0.0)
+    }
+
     /// The number as a complex one.
     pub fn to_complex(self) -> Complex64 {
         match self {
@@ -76,8 +81,17 @@ impl Scalar {
         matches!(self, Scalar::Bool(_) | Scalar::Int(_) | Scalar::UInt(_))
     }
 
-    /// Refuses an integer that the integer dtype cannot hold, as PyTorch does ("value cannot be converted").
+    /// Refuses a number that the dtype cannot hold, as PyTorch does ("value cannot be converted"): an integer out of
+    /// the range of an integer dtype, an imaginary part where numbers are real.
     pub fn checked_for(self, op: &str, dtype: DType) -> Result<Scalar> {
+        if let Scalar::Complex(z) = self
+            && z.im != 0.0
+            && !dtype.is_complex()
+        {
+            return Err(Error::runtime(format!(
+                "{op}: value cannot be converted to type {dtype} without overflow: {self} has an imaginary part; take its real part, or a complex tensor"
+            )));
+        }
         if let (Some((low, high)), false) = (dtype.integer_range(), matches!(self, Scalar::Bool(_))) {
             let fits = match self {
                 // A negative number stands for its two's complement in an unsigned dtype.

@@ -121,7 +121,34 @@ fn cholesky<T: Number>(a: &mut [T], n: usize) -> i32 {
     info
 }
 
+/// LU column by column, with nothing to eliminate below a pivot of zero: `faer` divides by it. The rows' exchanges are
+/// LAPACK's.
+fn lu_of_singular<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) {
+    for (k, pivot) in pivots.iter_mut().enumerate() {
+        let size = |i: usize, a: &[T]| Float::max(Float::abs(a[k * m + i].re()), Float::abs(a[k * m + i].im()));
+        let best = (k..m).fold(k, |best, i| if size(i, a) > size(best, a) { i } else { best });
+        *pivot = best as i32 + 1;
+        for j in 0..n {
+            a.swap(j * m + k, j * m + best);
+        }
+        let head = a[k * m + k];
+        if head == T::zero() {
+            continue;
+        }
+        for i in k + 1..m {
+            a[k * m + i] = a[k * m + i] / head;
+        }
+        for j in k + 1..n {
+            let above = a[j * m + k];
+            for i in k + 1..m {
+                a[j * m + i] = a[j * m + i] - a[k * m + i] * above;
+            }
+        }
+    }
+}
+
 fn lu<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> i32 {
+    let given = a.to_vec();
     let mut memory = MemBuffer::new(lu_in_place_scratch::<usize, T>(m, n, Par::Seq, Spec::default()));
     let (mut order, mut inverse) = (vec![0usize; m], vec![0usize; m]);
     let matrix = MatMut::from_column_major_slice_mut(a, m, n);
@@ -134,6 +161,11 @@ fn lu<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> i32 {
         rows.swap(i, at);
         places[rows[i]] = i;
         places[rows[at]] = at;
+    }
+    // A number that is none does not equal itself.
+    if (0..m.min(n)).any(|i| a[i * m + i] != a[i * m + i]) && given.iter().all(|x| *x == *x) {
+        a.copy_from_slice(&given);
+        lu_of_singular(a, m, n, pivots);
     }
     (0..m.min(n)).find(|&i| a[i * m + i] == T::zero()).map_or(0, |i| i as i32 + 1)
 }

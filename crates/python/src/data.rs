@@ -44,7 +44,8 @@ fn is_nested(obj: &Bound<'_, PyAny>) -> bool {
     // SAFETY: an object.
     let tensor = unsafe { tensor_of(obj.as_ptr()) };
     match tensor {
-        Some(t) => t.ndim() > 0,
+        // A tensor of one element stands for its number, whatever its shape.
+        Some(t) => t.ndim() > 0 && t.numel() != 1,
         None => {
             !obj.is_instance_of::<PyString>() && !obj.is_instance_of::<PyBytes>() && obj.cast::<PySequence>().is_ok()
                 || (obj.hasattr("__len__").unwrap_or(false) && obj.hasattr("__getitem__").unwrap_or(false) && ndim_of(obj) != Some(0))
@@ -271,7 +272,9 @@ pub fn legacy_new(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bou
         }
     }
     let dtype = default_dtype();
-    let sizes = crate::convert::ints_of(py, args.as_ptr())?;
+    // SAFETY: an object.
+    let of_tensor = args.len() == 1 && unsafe { tensor_of(args.get_item(0)?.as_ptr()).is_some() };
+    let sizes = if of_tensor { None } else { crate::convert::ints_of(py, args.as_ptr())? };
     if let Some(sizes) = sizes {
         let sizes: Vec<i64> = if args.is_empty() { vec![0] } else { sizes.to_vec() };
         let layout = crate::methods::layout_of("Tensor", &sizes, None, 0)?;

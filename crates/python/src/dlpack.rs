@@ -234,7 +234,7 @@ fn from_described(d: &DlTensor, read_only: bool, owner: Foreign) -> Ret<Tensor> 
     }
     let nbytes = if layout.numel() == 0 { 0 } else { layout.end() * dtype.size() };
     // SAFETY: the protocol says that the memory reaches as far as sizes and strides say, and stays until the deleter is called.
-    let storage = unsafe { Storage::borrow(Device::CPU, address, nbytes, read_only, Box::new(owner)) };
+    let storage = unsafe { Storage::borrow(Device::CPU, address, nbytes, read_only, Box::new(owner)).of_fixed_size() };
     Ok(Tensor::from_storage(storage, layout, dtype)?)
 }
 

@@ -6,10 +6,11 @@
 use crate::error::*;
 use crate::front::Held;
 use crate::hooks::{HookHandle, grads_of, grads_tuple, register_on_node};
+use crate::saved::SavedTensor;
 use crate::tensor_type::*;
 use flambeau_base::{Error, Result as EngineResult};
 use flambeau_engine::Tensor;
-use flambeau_engine::autograd::{CustomBackward, Grads, Kept, Node, Output, attach, visit_owned_by};
+use flambeau_engine::autograd::{CustomBackward, Grads, Kept, Node, Output, SavedHooks, attach, visit_owned_by};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -38,7 +39,42 @@ impl FunctionNode {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn live(&self) -> Ret<Arc<Node>> {
+    /// The tensors kept, out of the lock: hooks may look at the context.
+    fn kept(&self) -> Vec<Option<Kept>> {
+        self.state().kept.clone()
+    }
+
+    /// The dictionary of notes.
+    pub fn notes<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        let mut place = self.metadata.lock().unwrap_or_else(|e| e.into_inner());
+        place.get_or_insert_with(|| PyDict::new(py).unbind()).bind(py).clone()
+    }
+
+    /// The `i`th saved tensor.
+    pub fn saved_tensor(&self, i: usize) -> Ret<Option<Tensor>> {
+        if self.state().released {
+            return Err(freed());
+        }
+        let node = self.live()?;
+        Ok(self.kept().get(i).and_then(|k| k.as_ref()).map(|k| k.unpack(&node)).transpose()?)
+    }
+
+    /// Puts hooks on the `i`th saved tensor.
+    pub fn hook_saved(&self, i: usize, hooks: &dyn SavedHooks) -> Ret<()> {
+        if self.state().released {
+            return Err(freed());
+        }
+        let Some(kept) = self.kept().get(i).cloned().flatten() else {
+            return Err(runtime_error("Calling register_hooks on a saved tensor with value None is forbidden"));
+        };
+        let hooked = kept.hooked(hooks)?;
+        let old = self.state().kept.get_mut(i).and_then(|k| k.replace(hooked));
+        drop(old);
+        Ok(())
+    }
+
+    /// The node of a recorded call.
+    pub fn live(&self) -> Ret<Arc<Node>> {
         self.node.get().and_then(Weak::upgrade).ok_or_else(|| {
             runtime_error(
                 "the graph that this context belongs to is not there (any more): the call was not recorded, or its results are gone",
@@ -62,9 +98,7 @@ impl FunctionNode {
             let py = slf.py();
             let this = slf.get();
             if this.state().released {
-                return Err(runtime_error(
-                    "Trying to backward through the graph a second time: saved tensors were freed by the first backward. Specify retain_graph=True the first time if you need to.",
-                ));
+                return Err(freed());
             }
             if this.node.get().is_none() {
                 // Before the call is recorded, and where it never is, what was saved is what was given.
@@ -73,7 +107,7 @@ impl FunctionNode {
             }
             let node = this.live()?;
             let tensors: Vec<Option<Tensor>> =
-                this.state().kept.iter().map(|k| k.as_ref().map(|k| k.unpack(&node)).transpose()).collect::<EngineResult<_>>()?;
+                this.kept().iter().map(|k| k.as_ref().map(|k| k.unpack(&node)).transpose()).collect::<EngineResult<_>>()?;
             let items = tensors.into_iter().map(|t| t.map_or_else(|| Ok(py.None().into_bound(py)), |t| wrap_bound(py, t)));
             Ok(PyTuple::new(py, items.collect::<Ret<Vec<_>>>()?)?)
         })
@@ -93,8 +127,25 @@ impl FunctionNode {
     /// A dictionary for the user's own notes.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
-        let mut place = self.metadata.lock().unwrap_or_else(|e| e.into_inner());
-        place.get_or_insert_with(|| PyDict::new(py).unbind()).bind(py).clone()
+        self.notes(py)
+    }
+
+    /// What it has saved, as objects that hooks can be put on.
+    #[getter]
+    fn _raw_saved_tensors(slf: &Bound<'_, Self>) -> PyResult<Vec<SavedTensor>> {
+        shielded(|| {
+            let this = slf.get();
+            if this.state().released {
+                return Err(freed());
+            }
+            let count = this.state().kept.len();
+            Ok((0..count).map(|i| SavedTensor::of_context(slf.clone().unbind(), i)).collect())
+        })
+    }
+
+    /// When it was recorded.
+    fn _sequence_nr(&self) -> PyResult<u64> {
+        shielded(|| Ok(self.live()?.sequence()))
     }
 
     /// Registers a function on the gradients that it makes (and was given).
@@ -116,7 +167,7 @@ impl FunctionNode {
             visit.call(dict)?;
         }
         let mut result = Ok(());
-        visit_owned_by(state.kept.iter().flatten().filter_map(Kept::handle), &mut |owned| {
+        visit_owned_by(state.kept.iter().flatten(), &mut |owned| {
             if result.is_ok()
                 && let Some(object) = object_of(owned)
             {
@@ -130,6 +181,13 @@ impl FunctionNode {
         let old = std::mem::take(&mut self.state().kept);
         drop(old);
     }
+}
+
+#[cold]
+fn freed() -> Raised {
+    runtime_error(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved tensors are freed by the first backward: specify retain_graph=True if you need them again.",
+    )
 }
 
 /// A reference that is shown to the collector and not counted.
@@ -181,7 +239,7 @@ impl CustomBackward for PythonBackward {
 
 impl PythonBackward {
     /// The native half of the context.
-    fn node(&self) -> &FunctionNode {
+    pub fn node(&self) -> &FunctionNode {
         // SAFETY: the held object is a context (see `function_attach`), whose native half is frozen.
         unsafe { std::mem::transmute::<&Held, &Py<FunctionNode>>(&self.context) }.get()
     }
@@ -257,8 +315,8 @@ pub fn function_attach<'py>(
                 kept.push(match outputs.iter().position(|o| o.is(&x)) {
                     _ if x.is_none() => None,
                     // An output is kept as the tensor that carries the history.
-                    Some(i) if !is_in(&x, non_differentiable) => Some(Kept::output(&made[i], i)),
-                    _ => Some(Kept::input(expect_tensor(&x)?)),
+                    Some(i) if !is_in(&x, non_differentiable) => Some(Kept::output(&made[i], i)?),
+                    _ => Some(Kept::input(expect_tensor(&x)?)?),
                 });
             }
             let mut state = this.state();

@@ -36,12 +36,14 @@ impl GradientHook {
             return Ok(None);
         }
         let new = expect_tensor(&answer)
-            .map_err(|_| type_error(format!("expected hook to return a Tensor or None, got {}", type_name(answer.as_ptr()))))?;
+            .map_err(|_| type_error(format!("expected Variable (a Tensor or None), but hook returned '{}'", type_name(answer.as_ptr()))))?;
         if new.shape() != grad.shape() {
-            return Err(runtime_error(format!("hook has changed the size of value: from {:?} to {:?}", grad.shape(), new.shape())));
+            let (name, old, new) = (name_of(&self.function.bind(py)), grad.shape(), new.shape());
+            return Err(runtime_error(format!("hook '{name}' has changed the size of value (was {old:?} got {new:?})")));
         }
         if new.dtype() != grad.dtype() {
-            return Err(runtime_error(format!("hook has changed the type of value: from {} to {}", grad.dtype(), new.dtype())));
+            let (name, old, new) = (name_of(&self.function.bind(py)), grad.dtype(), new.dtype());
+            return Err(runtime_error(format!("hook '{name}' has changed the type of value (was {old} got {new})")));
         }
         Ok(Some(new.clone()))
     }
@@ -61,6 +63,12 @@ impl NodeHook for GraphHook {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// A function's name, for messages.
+fn name_of(function: &Bound<'_, PyAny>) -> String {
+    let name = function.getattr("__name__").or_else(|_| function.get_type().name().map(|n| n.into_any()));
+    name.map_or_else(|_| "?".into(), |n| n.to_string())
 }
 
 /// Gradients as a tuple, None where there is none.
@@ -83,7 +91,7 @@ pub fn grads_of(answer: &Bound<'_, PyAny>) -> Ret<Grads> {
 
 impl GraphHook {
     fn run(&self, py: Python<'_>, inputs: &Grads, outputs: &Grads) -> Ret<Option<Grads>> {
-        let function = self.function.bind(py);
+        let function = &self.function.bind(py);
         let answer = if self.before {
             function.call1((grads_tuple(py, inputs)?,))?
         } else {
@@ -93,11 +101,15 @@ impl GraphHook {
         if answer.is_none() {
             return Ok(None);
         }
+        if !answer.is_instance_of::<PyTuple>() {
+            return Err(type_error(format!("expected tuple, but hook returned '{}'", type_name(answer.as_ptr()))));
+        }
         let new = grads_of(&answer)?;
         let old = if self.before { inputs } else { outputs };
         if new.len() != old.len() {
             return Err(runtime_error(format!(
-                "hook has returned an incorrect number of values (got {}, but expected {})",
+                "hook '{}' has returned an incorrect number of values (got {}, but expected {})",
+                name_of(function),
                 new.len(),
                 old.len()
             )));
@@ -113,6 +125,12 @@ pub fn python_object(any: &dyn Any) -> Option<Ptr> {
     }
     if let Some(h) = any.downcast_ref::<GraphHook>() {
         return Some(h.function.as_ptr());
+    }
+    if let Some(p) = any.downcast_ref::<crate::saved::PythonPacked>() {
+        return Some(p.as_ptr());
+    }
+    if let Some(n) = any.downcast_ref::<crate::node::Metadata>() {
+        return Some(n.as_ptr());
     }
     any.downcast_ref::<crate::function::PythonBackward>().map(|b| b.context_ptr())
 }
@@ -131,6 +149,12 @@ pub struct HookHandle {
 
 #[pymethods]
 impl HookHandle {
+    /// A number that no other hook has.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.id.number()
+    }
+
     /// Takes the hook away; a second call does nothing.
     fn remove(&self, py: Python<'_>) {
         match &self.place {

@@ -10,6 +10,7 @@ use flambeau_engine::ops::index::IndexItem;
 use pyo3::exceptions::PyIndexError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 use std::ffi::c_int;
 
@@ -121,11 +122,37 @@ fn items(py: Python<'_>, index: Ptr) -> Ret<Items> {
             for i in 0..ffi::PyTuple_Size(index) {
                 out.push(item(py, ffi::PyTuple_GetItem(index, i))?);
             }
+        } else if ffi::PyList_Check(index) != 0 && is_tuple_like(py, index) {
+            for item_ in Bound::ref_from_ptr(py, &index).cast_unchecked::<PyList>().iter() {
+                out.push(item(py, item_.as_ptr())?);
+            }
         } else {
             out.push(item(py, index)?);
         }
     }
     Ok(out)
+}
+
+/// Whether a list is read as a tuple of indices, as PyTorch reads short lists that hold more than numbers.
+///
+/// # Safety
+/// `list` is a list.
+#[cold]
+unsafe fn is_tuple_like(py: Python<'_>, list: Ptr) -> bool {
+    // SAFETY: as above.
+    let list = unsafe { Bound::ref_from_ptr(py, &list).cast_unchecked::<PyList>() };
+    let compound = |o: Bound<'_, PyAny>| {
+        // SAFETY: an object.
+        let tensor = unsafe { tensor_of(o.as_ptr()).is_some() };
+        tensor
+            || o.is_none()
+            || o.is(py.Ellipsis())
+            || o.is_instance_of::<PySlice>()
+            || o.is_instance_of::<PyList>()
+            || o.is_instance_of::<PyTuple>()
+            || crate::numpy::is_array(&o)
+    };
+    list.len() < 32 && list.iter().any(compound)
 }
 
 /// `x[index]`.

@@ -5,6 +5,7 @@
 
 #![allow(non_snake_case, reason = "the module has the name that PyTorch gives it")]
 
+mod anomaly;
 mod attributes;
 mod autocast;
 mod autograd;
@@ -31,10 +32,12 @@ mod parse;
 mod printing;
 mod profile;
 mod return_types;
+mod saved;
 mod size;
 mod storage;
 mod table;
 mod tensor_type;
+mod transform;
 mod unlocked;
 
 use error::Ret;
@@ -96,6 +99,7 @@ fn fill(m: &Bound<'_, PyModule>) -> Ret<()> {
     optim::register(m)?;
     printing::register(m)?;
     profile::register(m)?;
+    transform::register(m)?;
     Ok(())
 }
 

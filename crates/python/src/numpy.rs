@@ -108,7 +108,7 @@ fn on_memory(array: &Bound<'_, PyAny>, dtype: DType) -> Ret<Tensor> {
     let owner = Box::new(Owner(Held::new(array)));
     // SAFETY: the array's memory reaches as far as its shape and strides say, stays as long as the array,
     // and read-only memory is said to be so.
-    let storage = unsafe { Storage::borrow(Device::CPU, address as *mut u8, nbytes, read_only, owner) };
+    let storage = unsafe { Storage::borrow(Device::CPU, address as *mut u8, nbytes, read_only, owner).of_fixed_size() };
     Ok(Tensor::from_storage(storage, layout, dtype)?)
 }
 

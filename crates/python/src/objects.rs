@@ -30,8 +30,14 @@ pub fn device_of(obj: &Bound<'_, PyAny>) -> Ret<Option<Device>> {
 impl DeviceObject {
     #[new]
     #[pyo3(signature = (r#type, index=None))]
-    fn new(r#type: &Bound<'_, PyAny>, index: Option<u16>) -> PyResult<DeviceObject> {
+    fn new(r#type: &Bound<'_, PyAny>, index: Option<i64>) -> PyResult<DeviceObject> {
         shielded(|| {
+            let index = match index {
+                Some(i) => Some(
+                    u16::try_from(i).map_err(|_| runtime_error(format!("Device index must not be negative, or above 65535, got {i}")))?,
+                ),
+                None => None,
+            };
             let Some(mut device) = device_of(r#type)? else {
                 return Err(type_error(format!(
                     "device(): argument 'type' (position 1) must be str, not {}",

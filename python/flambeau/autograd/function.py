@@ -27,7 +27,10 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors):
-        """Keep tensors for forward mode, which flambeau has not yet."""
+        """Keep tensors for ``jvp``, where they are ``saved_tensors``."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"save_for_forward can only save tensors, but got {type(tensor).__name__}")
         self._saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):
@@ -130,9 +133,39 @@ class Function(metaclass=_Meta):
 
     vjp = backward
 
+    generate_vmap_rule = False
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """The tangents of the outputs from those of the arguments, None for an argument that has none."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """The outputs for a batch of examples, which lie along ``in_dims`` of the arguments, and their own dimensions."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args, **kwargs):
         """Call the function and record it."""
+        if _C._transform_depth():
+            from ..func._custom import apply_inside
+
+            return apply_inside(cls, args, kwargs)
+        if _C._dual_level() and any(isinstance(x, Tensor) and _C._tangent(x) is not None for x in args):
+            from ..func._custom import apply_with_tangents
+
+            return apply_with_tangents(cls, args, kwargs)
+        return cls._apply_here(args, kwargs)[0]
+
+    @classmethod
+    def _apply_here(cls, args, kwargs):
+        """The outputs of a recorded call, and its context."""
         ctx = cls._node_class()
         ctx.needs_input_grad = needs = tuple([isinstance(x, Tensor) and x.requires_grad for x in args])
         with no_grad():
@@ -144,7 +177,7 @@ class Function(metaclass=_Meta):
         outputs = result if isinstance(result, tuple) else (result,)
         recorded = any(needs) and _C.is_grad_enabled()
         outputs = cls._attach(ctx, args, outputs) if recorded else _unshared(args, outputs, ctx._dirty)
-        return outputs if isinstance(result, tuple) else outputs[0]
+        return outputs if isinstance(result, tuple) else outputs[0], ctx
 
     @classmethod
     def _attach(cls, ctx, args, outputs):

@@ -93,6 +93,8 @@ def _lp_pool(n):
     average = getattr(_nn, f"avg_pool{n}d", None) or getattr(_C, f"avg_pool{n}d")
 
     def pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+        if norm_type == 0:
+            raise ValueError(f"{pool.__name__}: norm_type must be a non-zero value, but got 0")
         count = math.prod(_pair(kernel_size, n))
         out = average(input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode)
         return (out.sign() * out.abs().relu()).mul(count).pow(1.0 / norm_type)

@@ -19,7 +19,8 @@ SUPPORTED_NODES = {
     ),
     deque: _Node(lambda x: (list(x), x.maxlen), lambda xs, maxlen: deque(xs, maxlen=maxlen)),
 }
-_NAMED = _Node(lambda x: (list(x), type(x)), lambda xs, cls: cls(*xs))
+# Named tuples, and the named results of operations, which are made of one iterable.
+_NAMED = _Node(lambda x: (list(x), type(x)), lambda xs, cls: getattr(cls, "_make", cls)(xs))
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **_):

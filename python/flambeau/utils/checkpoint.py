@@ -10,16 +10,19 @@ tensor([1.0806, 1.0806])
 
 from contextlib import nullcontext
 from warnings import warn
+from weakref import WeakKeyDictionary, ref
 
 from .. import _C, random
-from .._grad_mode import enable_grad
+from .._grad_mode import enable_grad, no_grad
 from .._tensor import Tensor
 from ..amp import autocast
-from ..autograd import Function, grad
+from ..autograd import Function, backward
+from ..autograd.graph import saved_tensors_hooks
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "checkpoint", "checkpoint_sequential", "noop_context_fn",
-    "set_checkpoint_early_stop",
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "check_backward_validity",
+    "checkpoint", "checkpoint_sequential", "detach_variable", "get_device_states", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 
 
@@ -33,22 +36,74 @@ class CheckpointPolicy:
     MUST_SAVE, PREFER_SAVE, MUST_RECOMPUTE, PREFER_RECOMPUTE = range(4)
 
 
+class DefaultDeviceType:
+    """The device whose random state is kept besides the CPU's; there is none here."""
+
+    _device_type = "cuda"
+
+    @staticmethod
+    def set_device_type(device="cuda"):
+        """Name the device."""
+        DefaultDeviceType._device_type = device
+
+    @staticmethod
+    def get_device_type():
+        """The device's name."""
+        return DefaultDeviceType._device_type
+
+
+def get_device_states(*args):
+    """Numbers and random states of the devices, other than the CPU, that tensors among ``args`` are on: none here."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """The reverse of :func:`get_device_states`."""
+
+
 def noop_context_fn():
     """Two blocks without effect."""
     return nullcontext(), nullcontext()
 
 
-class set_checkpoint_early_stop:
-    """A block in which computing again may stop once all is there; it never does, which is slower and right."""
+class _Setting:
+    """A setting for a block, None leaving the choice to the call."""
+
+    value = None
 
     def __init__(self, enable):
         self.enable = enable
 
     def __enter__(self):
-        return self
+        self.before, type(self).value = type(self).value, self.enable
 
     def __exit__(self, *_):
-        return False
+        type(self).value = self.before
+
+
+class set_checkpoint_early_stop(_Setting):
+    """A block in which computing again stops, or does not, as soon as all that backward needs is there."""
+
+    value = None
+
+
+class set_checkpoint_debug_enabled(_Setting):
+    """A block in which errors of checkpoints show, or do not, where each tensor was saved."""
+
+    value = None
+
+
+def detach_variable(inputs):
+    """The same values without history, in a tuple."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs):
+    """Warn where no gradient will flow."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4)
 
 
 def _split(value, tensors):
@@ -82,139 +137,264 @@ def _fill(value, tensors):
     return value
 
 
-def _leaves(outputs, known):
-    """Leaves that require grad on which ``outputs`` depend, apart from those that are known."""
-    found, seen = [], {}  # the nodes stay in `seen`: a freed one's id would be given to another
-    stack = [t.grad_fn for t in outputs if t.grad_fn is not None]
-    known = {id(t) for t in known}
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen[id(node)] = node
-        variable = getattr(node, "variable", None)
-        if isinstance(variable, Tensor):
-            if id(variable) not in known:
-                known.add(id(variable))
-                found.append(variable)
-            continue
-        stack.extend(next for next, _ in node.next_functions if next is not None)
-    return found
+class _State:
+    """Random state and autocast as they are now, to be had again."""
 
-
-class _Run:
-    """A function with what it needs to be run a second time as it was run first."""
-
-    def __init__(self, function, form, context_fn, preserve_rng_state):
-        self.function, self.form = function, form
-        self.contexts = context_fn()
+    def __init__(self, preserve_rng_state):
         self.rng = random.get_rng_state() if preserve_rng_state else None
         self.autocast = (_C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu"), _C.is_autocast_cache_enabled())
 
-    def first(self, tensors):
-        """The function's outputs."""
-        with self.contexts[0]:
-            args, kwargs = _fill(self.form, tensors)
-            return self.function(*args, **kwargs)
-
-    def again(self, tensors):
-        """The function's outputs, under the settings of the first run."""
+    def again(self, function):
+        """Call the function in that state."""
         enabled, dtype, cache = self.autocast
-        with random.fork_rng(enabled=self.rng is not None), autocast("cpu", dtype, enabled, cache), self.contexts[1]:
+        with random.fork_rng(enabled=self.rng is not None), autocast("cpu", dtype, enabled, cache):
             if self.rng is not None:
                 random.set_rng_state(self.rng)
-            args, kwargs = _fill(self.form, tensors)
-            return self.function(*args, **kwargs)
+            return function()
 
 
 class CheckpointFunction(Function):
-    """Runs a function without a record; backward runs it again with one.
-
-    The leaves that the function uses (parameters, mostly) are inputs like its arguments, so that gradients reach them
-    as they would without a checkpoint.
-    """
+    """Runs a function without a record; backward runs it again with one, and a backward inside (``use_reentrant``)."""
 
     @staticmethod
-    def forward(ctx, run, count, results, *tensors):
-        """The tensors among the results, which are there already."""
-        ctx.run, ctx.count = run, count
-        ctx.save_for_backward(*tensors)
-        ctx.set_materialize_grads(False)
-        return tuple(t.detach() for t in results)
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        """The function's results."""
+        check_backward_validity(args)
+        ctx.run_function, ctx.state = run_function, _State(preserve_rng_state)
+        ctx.tensors = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        ctx.others = [None if isinstance(x, Tensor) else x for x in args]
+        ctx.needs = [x.requires_grad for x in args if isinstance(x, Tensor)]
+        ctx.save_for_backward(*[args[i] for i in ctx.tensors])
+        with no_grad():
+            return run_function(*args)
 
     @staticmethod
     def backward(ctx, *grads):
-        """Gradients of the arguments and of the leaves."""
-        inputs = ctx.saved_tensors
-        again = _C.is_grad_enabled()
+        """Gradients of the arguments; those of what the function uses from around it are added to the leaves."""
+        if not _C._is_checkpoint_valid():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). Either set use_reentrant=False, or call .backward() without `inputs`."
+            )
+        args = list(ctx.others)
+        for i, tensor, needs in zip(ctx.tensors, ctx.saved_tensors, ctx.needs):
+            args[i] = tensor.detach().requires_grad_(needs)
         with enable_grad():
-            arguments = list(inputs[: ctx.count])
-            if not again:
-                arguments = [t.detach().requires_grad_(t.requires_grad) for t in arguments]
-            outputs = []
-            _split(ctx.run.again(arguments), outputs)
-            if len(outputs) != len(grads):
-                raise CheckpointError(
-                    f"torch.utils.checkpoint: the function gave {len(grads)} tensors in forward and {len(outputs)} when it "
-                    "was run again in backward"
+            outputs = ctx.state.again(lambda: ctx.run_function(*args))
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [(y, g) for y, g in zip(outputs, grads) if isinstance(y, Tensor) and y.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([y for y, _ in pairs], [g for _, g in pairs])
+        return None, None, *[x.grad if isinstance(x, Tensor) else None for x in args]
+
+
+class _Holder:
+    """Stands in the graph for a tensor that will be computed again."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Stop(Exception):
+    """All is there: leaves the function that is run again."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+
+class _SaveInputs(Function):
+    """Saves tensors as any operation would, under the hooks that are in force: an outer checkpoint takes them over."""
+
+    @staticmethod
+    def forward(ctx, dummy, *tensors):
+        ctx.save_for_backward(*tensors)
+        return dummy.view_as(dummy)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise AssertionError("a checkpoint's inputs have no derivative of their own")
+
+
+def _looks(tensor):
+    """What two runs must have in common."""
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+def _lines():
+    """Where a tensor is saved: the user's line, and the call above it."""
+    from traceback import extract_stack
+
+    frames = [f for f in extract_stack() if "flambeau/" not in f.filename.replace("\\", "/")]
+    return "; ".join(f"{f.filename}:{f.lineno} {f.line}" for f in frames[-2:])
+
+
+class _Frame:
+    """A checkpointed call: what it needs to run again, and which tensors its graph will ask for.
+
+    The graph keeps a :class:`_Holder` for each tensor that it would have saved, by their order. The first that is asked
+    for in a backward has the function run again, in the same state, with hooks that put each tensor that is saved beside
+    its holder; a tensor is handed out once, and what is not asked for goes when that backward ends.
+    """
+
+    def __init__(self, function, form, tensors, contexts, options):
+        preserve, self.looks, self.debug, self.early_stop = options
+        self.function, self.form, self.again_context = function, form, contexts[1]
+        self.state = _State(preserve)
+        self.needs = [t.requires_grad for t in tensors]
+        self.keeper = _SaveInputs.apply(_C.empty(0, requires_grad=True), *tensors)
+        self.holders, self.metadata, self.lines, self.lines_again = [], [], [], []
+        self.runs = WeakKeyDictionary()
+
+    def pack(self, tensor):
+        """In the first run."""
+        holder = _Holder()
+        self.holders.append(ref(holder))
+        if self.looks is not None:
+            self.metadata.append(self.looks(tensor))
+        if self.debug:
+            self.lines.append(_lines())
+        return holder
+
+    def unpack(self, holder):
+        """The tensor, computed again where it is not there."""
+        found = self.runs.setdefault(_C._backward_run() or _Holder(), WeakKeyDictionary())
+        if holder not in found:
+            self.run_again(found)
+        tensor = found.pop(holder, None)
+        if tensor is None:
+            self.fail(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\n"
+                f"Number of tensors saved during recomputation: {self.count}."
+            )
+        return tensor
+
+    def run_again(self, found):
+        """Run the function once more and put what it saves into ``found``."""
+        self.count, self.lines_again, different = 0, [], []
+
+        def pack(tensor):
+            at, self.count = self.count, self.count + 1
+            tensor = tensor.detach()
+            if self.debug:
+                self.lines_again.append(_lines())
+            if at >= len(self.holders):
+                self.fail(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                    "forward pass."
                 )
-            pairs = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
-            wanted = [*arguments, *inputs[ctx.count :]]
-            places = [i for i, t in enumerate(wanted) if t.requires_grad]
-            result = [None] * len(wanted)
-            if pairs and places:
-                found = grad(
-                    [o for o, _ in pairs], [wanted[i] for i in places], [g for _, g in pairs], allow_unused=True,
-                    create_graph=again,
-                )  # fmt: skip
-                for i, g in zip(places, found):
-                    result[i] = g
-        return None, None, None, *result
+            if self.looks is not None and (looks := self.looks(tensor)) != self.metadata[at]:
+                different.append((at, self.metadata[at], looks))
+            holder = self.holders[at]()
+            if holder is not None:
+                found[holder] = tensor
+            if self.early_stop and self.count == len(self.holders):
+                raise _Stop(self)
+            return tensor
+
+        saved = self.keeper.grad_fn.saved_tensors
+        tensors = [t.detach().requires_grad_(needs) for t, needs in zip(saved, self.needs)]
+        args, kwargs = _fill(self.form, tensors)
+        try:
+            with self.again_context, enable_grad(), saved_tensors_hooks(pack, lambda tensor: tensor):
+                self.state.again(lambda: self.function(*args, **kwargs))
+        except _Stop as stop:
+            if stop.frame is not self:
+                raise
+        if self.count == len(self.holders) and different:
+            lines = [
+                f"tensor at position {at}:\nsaved metadata: {first}\nrecomputed metadata: {again}"
+                for at, first, again in different
+            ]
+            self.fail(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+                "the forward pass.\n" + "\n".join(lines)
+            )
+
+    def fail(self, text):
+        """Raise the error, with where the tensors were saved."""
+        if not self.debug:
+            raise CheckpointError(text + "\n\nWith debug=True the error says where each tensor was saved.")
+        for title, lines in (("original forward", self.lines), ("recomputation", self.lines_again)):
+            text += f"\n\nTensors saved during the {title}:\n"
+            text += "\n".join(f"  {at}: {line}" for at, line in enumerate(lines))
+        raise CheckpointError(text)
+
+
+_LOOKS = {"default": _looks, "none": None}
 
 
 def checkpoint(
-    function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check="default", debug=False,
-    early_stop=True, **kwargs,
+    function=None, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check="default", debug=False,
+    early_stop=True, respect_saved_tensors_hooks=None, **kwargs,
 ):  # fmt: skip
     """``function(*args, **kwargs)``, whose intermediate results are not kept but computed again in backward.
 
-    Random draws and autocast are as they were the first time, unless ``preserve_rng_state=False``. Both values of
-    ``use_reentrant`` give the same here; tensors that the function takes from around it must be leaves.
+    Random draws and autocast are as they were the first time, unless ``preserve_rng_state=False``. With
+    ``use_reentrant=False`` (the form to use) all of autograd works: ``grad``, ``inputs=``, derivatives of derivatives,
+    checkpoints within checkpoints, tensors that the function takes from around it; computing again stops when all is there
+    (``early_stop``); ``context_fn`` gives two blocks, for the first run and the later ones; a function that saves other
+    tensors the second time is a :class:`CheckpointError` (shapes and dtypes are compared unless
+    ``determinism_check="none"``), which with ``debug`` says where tensors were saved. ``use_reentrant=True`` runs a backward
+    within backward: an argument must require grad. Without ``function``, a decorator.
     """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if function is None:
+        options = dict(
+            use_reentrant=use_reentrant, context_fn=context_fn, determinism_check=determinism_check, debug=debug,
+            early_stop=early_stop, preserve_rng_state=preserve,
+        )  # fmt: skip
+        return lambda function: _decorated(function, options)
     if use_reentrant is None:
         warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
-            "recommended.",
+            "recommended; without it, it is True.",
             stacklevel=2,
         )
-    preserve = kwargs.pop("preserve_rng_state", True)
-    if use_reentrant and kwargs:
-        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        use_reentrant = True
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug or respect_saved_tensors_hooks:
+            raise ValueError(
+                "Passing `context_fn`, `debug`, or `respect_saved_tensors_hooks` is only supported when "
+                "use_reentrant=False."
+            )
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in _LOOKS:
+        raise ValueError(f"determinism_check should be one of {list(_LOOKS)}, but got {determinism_check}")
+    contexts = context_fn()
     if not _C.is_grad_enabled():
-        with context_fn()[0]:
+        with contexts[0]:
             return function(*args, **kwargs)
+    debug = debug if set_checkpoint_debug_enabled.value is None else set_checkpoint_debug_enabled.value
+    stop = early_stop if set_checkpoint_early_stop.value is None else set_checkpoint_early_stop.value
     tensors = []
-    run = _Run(function, _split((args, kwargs), tensors), context_fn, preserve)
-    return _checkpointed(run, tensors)
+    form = _split((args, kwargs), tensors)
+    frame = _Frame(function, form, tensors, contexts, (preserve, _LOOKS[determinism_check], debug, stop))
+    with contexts[0], saved_tensors_hooks(frame.pack, frame.unpack):
+        return function(*args, **kwargs)
 
 
-def _checkpointed(run, tensors):
-    with enable_grad():
-        arguments = [t.detach().requires_grad_(t.requires_grad) for t in tensors]
-        result = run.first(arguments)
-    outputs = []
-    form = _split(result, outputs)
-    leaves = _leaves(outputs, arguments)
-    results = [t.detach() for t in outputs]
-    differentiable = [t.requires_grad for t in outputs]
-    del result, outputs
-    given = CheckpointFunction.apply(run, len(tensors), results, *tensors, *leaves)
-    given = given if isinstance(given, tuple) else (given,)
-    return _fill(form, [g if d else g.detach() for g, d in zip(given, differentiable)])
+def _decorated(function, options):
+    from functools import wraps
+
+    @wraps(function)
+    def wrapper(*args, **kwargs):
+        return checkpoint(function, *args, **options, **kwargs)
+
+    return wrapper
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
     """A ``Sequential`` (or list) in ``segments`` parts, each checkpointed but the last."""
+    if use_reentrant is None:
+        warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "
+            "use_reentrant=False is recommended; without it, it is True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
@@ -232,5 +412,5 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     end = -1
     for start in range(0, size * (segments - 1), size):
         end = start + size - 1
-        input = checkpoint(part(start, end), input, use_reentrant=bool(use_reentrant), preserve_rng_state=preserve)
+        input = checkpoint(part(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
     return part(end + 1, len(functions) - 1)(input)

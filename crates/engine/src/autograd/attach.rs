@@ -2,23 +2,38 @@
 
 use super::node::{CustomBackward, Edge, Node, OutputInfo};
 use super::saved::Saved;
+use super::saved_hooks::{self, SavedHooks};
 use crate::Tensor;
 use flambeau_base::{Error, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A tensor that a function keeps for its derivative, with the version that it had.
+#[derive(Clone)]
 pub struct Kept(Saved);
 
 impl Kept {
     /// An input, or any other tensor.
-    pub fn input(t: &Tensor) -> Kept {
-        Kept(Saved::input(t))
+    pub fn input(t: &Tensor) -> Result<Kept> {
+        Kept(Saved::input(t)).packed()
     }
 
     /// Output `i` of the function itself: kept without its history, which would own the function's node.
-    pub fn output(t: &Tensor, i: usize) -> Kept {
-        Kept(Saved::output(t, i))
+    pub fn output(t: &Tensor, i: usize) -> Result<Kept> {
+        Kept(Saved::output(t, i)).packed()
+    }
+
+    /// Through the hooks of [`super::push_saved_hooks`], where there are some.
+    fn packed(mut self) -> Result<Kept> {
+        if saved_hooks::active() {
+            saved_hooks::pack_all(std::slice::from_mut(&mut self.0), 0)?;
+        }
+        Ok(self)
+    }
+
+    /// Puts hooks on it. `RuntimeError` where it has some.
+    pub fn hooked(&self, hooks: &dyn SavedHooks) -> Result<Kept> {
+        saved_hooks::hooked(Some(self.0.clone()), hooks).map(Kept)
     }
 
     /// The tensor. `RuntimeError` where it was changed in place since.
@@ -26,12 +41,8 @@ impl Kept {
         self.0.unpack(node)
     }
 
-    /// The handle itself.
-    pub fn handle(&self) -> Option<&Tensor> {
-        match &self.0 {
-            Saved::Tensor(t, _) | Saved::Output(t, ..) => Some(t),
-            Saved::None => None,
-        }
+    pub(super) fn saved(&self) -> &Saved {
+        &self.0
     }
 }
 

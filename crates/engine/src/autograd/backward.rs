@@ -1,10 +1,11 @@
 //! The backward engine: nodes in topological order, without recursion.
 
-use super::mode;
 use super::node::{Edge, Grads, Node};
+use super::{anomaly, mode};
 use crate::Tensor;
 use crate::hash::QuickHasher;
 use flambeau_base::{Error, Result, show};
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -77,10 +78,12 @@ pub(crate) fn run(roots: Vec<(Edge, Tensor)>, inputs: Option<&[Edge]>, options: 
     for (place, edge) in inputs.unwrap_or_default().iter().enumerate() {
         run.wanted.entry(Arc::as_ptr(&edge.node)).or_default().push((edge.output, place));
     }
-    run.count(&roots);
+    let mut reached = run.count(&roots);
     if inputs.is_some() {
         run.find_useful(&roots);
+        reached.retain(|node| run.useful.as_ref().is_none_or(|u| u.contains(node)));
     }
+    let _running = Running::enter(reached);
     let mut started: Vec<Arc<Node>> = Vec::new();
     for (edge, grad) in roots {
         if !started.iter().any(|n| Arc::ptr_eq(n, &edge.node)) {
@@ -94,9 +97,39 @@ pub(crate) fn run(roots: Vec<(Edge, Tensor)>, inputs: Option<&[Edge]>, options: 
         }
     }
     while let Some(Ready(node)) = run.ready.pop() {
-        run.step(&node)?;
+        if let Err(error) = run.step(&node) {
+            if anomaly::is_anomaly() {
+                anomaly::failed(&node);
+            }
+            return Err(error);
+        }
     }
     Ok(run.captured)
+}
+
+thread_local! {
+    /// The nodes that each backward of this thread passes; the innermost is last.
+    static RUNNING: RefCell<Vec<Set>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Running;
+
+impl Running {
+    fn enter(nodes: Set) -> Running {
+        RUNNING.with_borrow_mut(|r| r.push(nodes));
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.with_borrow_mut(|r| r.pop());
+    }
+}
+
+/// Whether the backward that runs in this thread passes a node.
+pub fn will_run(node: &Arc<Node>) -> bool {
+    RUNNING.with_borrow(|r| r.last().is_some_and(|nodes| nodes.contains(&Arc::as_ptr(node))))
 }
 
 fn mode_for(options: &BackwardOptions) -> mode::ModeGuard {
@@ -105,7 +138,7 @@ fn mode_for(options: &BackwardOptions) -> mode::ModeGuard {
 
 impl Run<'_> {
     /// Counts, for each node that can be reached, how many edges lead to it.
-    fn count(&mut self, roots: &[(Edge, Tensor)]) {
+    fn count(&mut self, roots: &[(Edge, Tensor)]) -> Set {
         let mut seen = Set::default();
         let mut stack: Vec<&Arc<Node>> = roots.iter().map(|(e, _)| &e.node).collect();
         while let Some(node) = stack.pop() {
@@ -117,6 +150,7 @@ impl Run<'_> {
                 stack.push(&edge.node);
             }
         }
+        seen
     }
 
     /// Marks the nodes from which a wanted edge can be reached.
@@ -178,7 +212,7 @@ impl Run<'_> {
                 Some(useful) => node.next_edges().iter().flatten().any(|e| useful.contains(&Arc::as_ptr(&e.node))),
             };
             if goes_on {
-                produced = super::run_hooks::around(node, grads)?;
+                produced = if anomaly::is_anomaly() { watched(node, grads)? } else { super::run_hooks::around(node, grads)? };
                 if !self.options.retain_graph {
                     node.release();
                 }
@@ -205,6 +239,15 @@ impl Run<'_> {
     }
 }
 
+/// Runs a node in anomaly mode.
+#[cold]
+fn watched(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
+    let _during = anomaly::During::enter(node);
+    let made = super::run_hooks::around(node, grads)?;
+    anomaly::check_nan(node, &made)?;
+    Ok(made)
+}
+
 /// Whether `old` is a plain sum of our own that may be changed.
 fn may_add_to(old: &Tensor, grad: &Tensor) -> bool {
     old.is_unique()
@@ -217,7 +260,7 @@ fn may_add_to(old: &Tensor, grad: &Tensor) -> bool {
 }
 
 /// Checks a gradient against what the forward pass had there; sums over dimensions that were broadcast.
-fn fit(node: &Arc<Node>, i: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
+pub(crate) fn fit(node: &Arc<Node>, i: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     let Some(info) = edge.node.output_infos().get(edge.output as usize) else { return Ok(grad) };
     let mut grad = grad;
     if grad.shape() != &info.sizes[..] {

@@ -62,7 +62,9 @@ fn difference(
         moved.copy_(&Tensor::from_slice(&values, inputs[i].shape())?)?;
         let mut all = inputs.to_vec();
         all[i] = moved;
-        *side = f(&all)?[o].to_vec::<f64>()?.iter().zip(weights).map(|(y, w)| y * w).sum();
+        let found = f(&all)?;
+        let found = found.get(o).ok_or_else(|| Error::value(format!("gradcheck: the function gave no output {o} for moved inputs")))?;
+        *side = found.to_vec::<f64>()?.iter().zip(weights).map(|(y, w)| y * w).sum();
     }
     Ok((sides[0] - sides[1]) / (2.0 * eps))
 }

@@ -3,6 +3,7 @@
 use super::mode;
 use super::node::{CustomBackward, Edge, Grads, Node, OutputInfo};
 use super::saved::{Saved, SavedTensors};
+use super::saved_hooks;
 use crate::Tensor;
 use flambeau_base::{Error, Result};
 use smallvec::SmallVec;
@@ -118,7 +119,7 @@ pub fn apply<F: Function>(function: F, inputs: &[&Tensor]) -> Result<Vec<Tensor>
             *out = out.alias();
         }
     }
-    let tensors = cx
+    let mut tensors: SmallVec<[Saved; 3]> = cx
         .to_save
         .iter()
         .map(|t| match outputs.iter().position(|o| o.is(t)) {
@@ -126,6 +127,9 @@ pub fn apply<F: Function>(function: F, inputs: &[&Tensor]) -> Result<Vec<Tensor>
             None => Saved::input(t),
         })
         .collect();
+    if saved_hooks::active() {
+        saved_hooks::pack_all(&mut tensors, 0)?;
+    }
     let recorded = Recorded { function, saved: Mutex::new(SavedTensors { tensors, released: false }) };
     let edges: SmallVec<[Option<Edge>; 2]> = inputs.iter().map(|t| t.gradient_edge()).collect();
     let node = Node::custom(Box::new(recorded), edges, outputs.iter().map(OutputInfo::of).collect());

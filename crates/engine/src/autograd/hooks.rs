@@ -29,6 +29,11 @@ pub trait NodeHook: Send + Sync {
 pub struct HookId(pub(crate) u64);
 
 impl HookId {
+    /// As a number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
     pub(crate) fn fresh() -> HookId {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         HookId(NEXT.fetch_add(1, Ordering::Relaxed))

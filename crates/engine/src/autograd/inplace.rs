@@ -7,7 +7,7 @@ use super::saved::SavedTensors;
 use crate::Tensor;
 use crate::ops::view::AsStrided;
 use crate::tensor::flag;
-use flambeau_base::{Dims, Error, Layout, Result, Strides};
+use flambeau_base::{Error, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, Mutex};
 
@@ -25,8 +25,11 @@ impl CopySlices {
         let inner = self.inner.lock().unwrap_or_else(|e| e.into_inner()).clone();
         let inner = inner.ok_or_else(|| super::node::used_up(&node.name()))?;
         let Some(grad) = grads[0].take() else { return Ok(smallvec![None; node.edges.len()]) };
-        let whole = Tensor::empty_layout(self.base.clone(), grad.dtype(), grad.device())?;
-        whole.copy_(&grad)?;
+        let mut whole = grad.laid_out_as(&self.base)?;
+        if whole.strides() != self.base.strides() {
+            // They differ where a dimension has one element, which steps of the view may ask for all the same.
+            whole = crate::ops::view::view(AsStrided::onto(&self.base, whole.layout()), &whole)?;
+        }
         let window = self.steps.replay(&whole)?;
         let mut made = inner.apply(smallvec![Some(window.copy()?)])?;
         made.resize(node.edges.len(), None);
@@ -46,6 +49,14 @@ impl CopySlices {
 
 /// Refuses in-place changes that autograd could not follow.
 pub(crate) fn check(op: &str, target: &Tensor, needs_grad: bool) -> Result<()> {
+    refuse(op, target, needs_grad)?;
+    if super::writes::watched() {
+        super::writes::announce(op, target)?;
+    }
+    Ok(())
+}
+
+fn refuse(op: &str, target: &Tensor, needs_grad: bool) -> Result<()> {
     if target.has(flag::INFERENCE) && !mode::is_inference() {
         return Err(Error::runtime(format!(
             "{op}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update."
@@ -85,6 +96,7 @@ pub(crate) fn rebase(target: &Tensor, node: Arc<Node>, base_edge: Option<Edge>) 
         None
     };
     let Some((base, steps)) = view else {
+        move_retained(target, &node);
         target.set_history(Some(Edge { node, output: 0 }));
         return Ok(());
     };
@@ -98,6 +110,17 @@ pub(crate) fn rebase(target: &Tensor, node: Arc<Node>, base_edge: Option<Edge>) 
     Ok(())
 }
 
+/// What a tensor retains is the gradient of its value after the write.
+fn move_retained(target: &Tensor, node: &Arc<Node>) {
+    let Some(cell) = target.autograd().as_ref().and_then(|m| m.retained.clone()) else { return };
+    if let Some(old) = target.grad_fn_as_it_is()
+        && let Some(hooks) = old.node.hooks().as_mut()
+    {
+        hooks.retained.retain(|(_, c)| !Arc::ptr_eq(c, &cell));
+    }
+    node.retain_grad(0, cell);
+}
+
 /// Puts before a view's steps the way to the layout that its base had, where the base has got another since (`t_`).
 pub(crate) fn settle_view(t: &Tensor) {
     let relaid = |v: &&View| v.base.has(flag::RELAID);
@@ -105,12 +128,7 @@ pub(crate) fn settle_view(t: &Tensor) {
     let Some((base, steps, seen)) = found else { return };
     let before = base.autograd().as_ref().and_then(|m| m.relayouts.iter().find(|(at, _)| *at > seen).map(|(_, layout)| layout.clone()));
     let Some(before) = before else { return };
-    let back = AsStrided {
-        sizes: Dims::from_slice(before.sizes()),
-        strides: Strides::from_slice(before.strides()),
-        offset: before.offset(),
-        origin: base.layout().clone(),
-    };
+    let back = AsStrided::onto(&before, base.layout());
     let steps = steps.after(back);
     let seen = base.autograd().as_ref().and_then(|m| m.relayouts.last()).map_or(seen, |(at, _)| *at);
     t.with_autograd(|m| {

@@ -13,6 +13,8 @@ use std::sync::{Arc, Weak};
 #[derive(Default)]
 pub(crate) struct AutogradMeta {
     pub grad: Option<Tensor>,
+    /// What forward mode has left, see [`crate::transform::forward`].
+    pub tangent: Option<(u32, Tensor)>,
     /// The node that made it, and which of the node's outputs it is.
     pub grad_fn: Option<Edge>,
     /// The node that adds to `grad`, for a leaf.
@@ -191,6 +193,11 @@ impl Tensor {
         if !self.has(flag::GRAD_FN) {
             return None;
         }
+        self.autograd().as_ref().and_then(|m| m.grad_fn.clone())
+    }
+
+    /// The edge that [`Tensor::history`] last gave, for messages.
+    pub(crate) fn grad_fn_as_it_is(&self) -> Option<Edge> {
         self.autograd().as_ref().and_then(|m| m.grad_fn.clone())
     }
 

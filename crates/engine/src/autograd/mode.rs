@@ -60,6 +60,11 @@ impl Drop for ModeGuard {
     }
 }
 
+/// Recording, or none, while the guard lives.
+pub(crate) fn recording(on: bool) -> ModeGuard {
+    ModeGuard::enter(on, INFERENCE.get())
+}
+
 /// No recording while the guard lives.
 pub fn no_grad() -> ModeGuard {
     ModeGuard::enter(false, INFERENCE.get())

@@ -1,5 +1,6 @@
 //! Nodes of the graph that backward walks.
 
+pub(crate) use super::backward::fit as fitted;
 use super::hooks::{HookId, NodeHook, TensorHook};
 use super::inplace::CopySlices;
 use super::saved::{Saved, SavedTensors};
@@ -80,7 +81,12 @@ pub(crate) struct NodeHooks {
     pub retained: Vec<(u32, Retained)>,
     pub before: Vec<(HookId, Arc<dyn NodeHook>)>,
     pub after: Vec<(HookId, Arc<dyn NodeHook>)>,
+    /// What a front end notes with the node.
+    pub notes: Option<Notes>,
 }
+
+/// What a front end notes with a node.
+pub type Notes = Arc<dyn Any + Send + Sync>;
 
 fn next_sequence() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -94,7 +100,11 @@ impl Node {
         outputs: SmallVec<[OutputInfo; 1]>,
         saved: SavedTensors,
     ) -> Arc<Node> {
-        Arc::new(Node { sequence: next_sequence(), kind, edges, outputs, saved: Mutex::new(saved), hooks: Mutex::new(None) })
+        let node = Arc::new(Node { sequence: next_sequence(), kind, edges, outputs, saved: Mutex::new(saved), hooks: Mutex::new(None) });
+        if super::anomaly::is_anomaly() {
+            super::anomaly::recorded(&node);
+        }
+        node
     }
 
     /// The node that adds to a leaf's gradient. Backward runs it as soon as it is ready.
@@ -180,12 +190,14 @@ impl Node {
         }
     }
 
-    pub(crate) fn saved_for_use(&self) -> Result<SavedTensors> {
+    pub(crate) fn saved_for_use(self: &Arc<Node>) -> Result<SavedTensors> {
         let saved = self.saved();
         if saved.released {
             return Err(used_up(&self.name()));
         }
-        Ok(saved.clone())
+        let found = saved.clone();
+        drop(saved);
+        if found.tensors.iter().any(|s| matches!(s, Saved::Packed(_))) { found.unpacked(self) } else { Ok(found) }
     }
 
     /// Forgets what was saved. Dropped outside the lock: that may free much.
@@ -232,6 +244,15 @@ impl Node {
         id
     }
 
+    /// What a front end noted with the node; what `make` gives where there was nothing.
+    pub fn notes(&self, make: impl FnOnce() -> Notes) -> Notes {
+        if let Some(notes) = self.hooks().as_ref().and_then(|h| h.notes.clone()) {
+            return notes;
+        }
+        let fresh = make();
+        self.hooks().get_or_insert_default().notes.get_or_insert(fresh).clone()
+    }
+
     /// Takes a hook away.
     pub fn remove_hook(&self, id: HookId) {
         if let Some(hooks) = self.hooks().as_mut() {
@@ -245,7 +266,7 @@ impl Node {
 #[cold]
 pub(crate) fn used_up(name: &str) -> Error {
     Error::runtime(format!(
-        "Trying to backward through the graph a second time ({name}): the tensors saved for it were freed by the first backward. Specify retain_graph=True the first time if you need to."
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed), at {name}: saved tensors are freed by the first backward. Specify retain_graph=True the first time if you need to."
     ))
 }
 
@@ -258,6 +279,13 @@ fn capitalised(word: &str) -> String {
 pub struct Cx<'a> {
     node: &'a Arc<Node>,
     saved: &'a SavedTensors,
+}
+
+impl<'a> Cx<'a> {
+    /// Of a node with what it saved.
+    pub(crate) fn of(node: &'a Arc<Node>, saved: &'a SavedTensors) -> Cx<'a> {
+        Cx { node, saved }
+    }
 }
 
 impl Cx<'_> {

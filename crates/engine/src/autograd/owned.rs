@@ -6,10 +6,12 @@
 //! that the core has on its tensor. What others own too (a graph that another tensor uses, a tensor
 //! that is saved elsewhere) is not shown, so it is kept: never too little, sometimes too much.
 
+use super::attach::Kept;
 use super::hooks::Hooks;
 use super::meta::AutogradMeta;
 use super::node::{Kind, Node};
 use super::saved::Saved;
+use super::saved_hooks::PackedTensor;
 use crate::Tensor;
 use std::any::Any;
 use std::collections::HashMap;
@@ -45,11 +47,11 @@ pub fn visit_owned(tensor: &Tensor, visit: &mut dyn FnMut(Owned)) {
     walk.run(visit);
 }
 
-/// Shows what these handles, which belong to an object of the front end, alone keep alive. Under the front end's lock.
-pub fn visit_owned_by<'a>(tensors: impl Iterator<Item = &'a Tensor>, visit: &mut dyn FnMut(Owned)) {
+/// Shows what these tensors, which an object of the front end keeps, alone keep alive. Under the front end's lock.
+pub fn visit_owned_by<'a>(kept: impl Iterator<Item = &'a Kept>, visit: &mut dyn FnMut(Owned)) {
     let mut walk = Walk::default();
-    for t in tensors {
-        walk.tensor(t, visit);
+    for kept in kept {
+        walk.saved(kept.saved(), visit);
     }
     walk.run(visit);
 }
@@ -98,6 +100,25 @@ impl Walk {
         }
     }
 
+    fn saved(&mut self, saved: &Saved, visit: &mut dyn FnMut(Owned)) {
+        match saved {
+            Saved::Tensor(t, _) | Saved::Output(t, ..) => self.tensor(t, visit),
+            Saved::Packed(packed) => self.packed(packed, visit),
+            Saved::None => {}
+        }
+    }
+
+    /// What hooks made of a saved tensor.
+    fn packed(&mut self, packed: &Arc<PackedTensor>, visit: &mut dyn FnMut(Owned)) {
+        if Arc::strong_count(packed) > 1 {
+            return;
+        }
+        visit(Owned::Foreign(packed.packed().as_any()));
+        if let Some(edge) = packed.edge() {
+            self.node(&edge.node);
+        }
+    }
+
     /// One handle on a node.
     fn node(&mut self, node: &Arc<Node>) {
         let met = self.nodes.entry(Arc::as_ptr(node)).or_default();
@@ -117,11 +138,12 @@ impl Walk {
             Kind::Primitive(_) | Kind::CopySlices(_) => {}
         }
         for saved in &node.saved().tensors {
-            if let Saved::Tensor(t, _) | Saved::Output(t, ..) = saved {
-                self.tensor(t, visit);
-            }
+            self.saved(saved, visit);
         }
         if let Some(hooks) = node.hooks().as_ref() {
+            if let Some(notes) = hooks.notes.as_ref().filter(|n| Arc::strong_count(n) == 1) {
+                visit(Owned::Foreign(&**notes));
+            }
             for (_, _, hook) in hooks.tensor.iter().filter(|(_, _, h)| Arc::strong_count(h) == 1) {
                 visit(Owned::Foreign(hook.as_any()));
             }

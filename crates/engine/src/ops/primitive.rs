@@ -2,6 +2,8 @@
 
 use crate::Tensor;
 use crate::autograd::{Cx, Edge, Grads, ViewStep};
+use crate::transform::forward::Tangents;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Device, Error, Layout, Result};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -94,6 +96,19 @@ pub trait Primitive: Any + Debug + Send + Sync {
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let _ = (cx, grads);
         Err(Error::not_implemented(format!("derivative for {} is not implemented", self.name())))
+    }
+
+    /// Tangents of the results for those of the inputs (`None` stands for zeros), by a shorter way than transposing `vjp`,
+    /// which is taken where this gives `None`.
+    fn jvp(&self, inputs: &[&Tensor], tangents: &Tangents) -> Result<Option<Tangents>> {
+        let _ = (inputs, tangents);
+        Ok(None)
+    }
+
+    /// The results for a batch of examples, with the batch in front; `None` to go through it example by example.
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let _ = batch;
+        Ok(None)
     }
 
     /// What `vjp` reads.

@@ -10,7 +10,7 @@ use super::schema::{Param, Schema};
 use crate::Tensor;
 use crate::random::Generator;
 use crate::transform::autocast::{self, Autocast};
-use crate::transform::{bind, bind_inplace};
+use crate::transform::{bind, bind_inplace, level, vectorize};
 use flambeau_base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ impl Out {
 }
 
 /// The arguments of a call, one for each parameter of the row's schema.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Args {
     /// The row's name, for messages.
     pub name: &'static str,
@@ -427,6 +427,23 @@ impl Op {
     }
 
     fn carry_out(&self, args: &Args) -> Result<Out> {
+        if level::depth() > 0 {
+            return self.carry_out_inside(args);
+        }
+        self.carry_out_here(args)
+    }
+
+    /// Inside a transform: a row that would read a batch as if it were one example goes through it example by example.
+    #[cold]
+    fn carry_out_inside(&self, args: &Args) -> Result<Out> {
+        level::took_refused_read();
+        match self.carry_out_here(args) {
+            Err(e) if level::took_refused_read() => vectorize::row_by_row(self, args, |args| self.carry_out_here(args)).unwrap_or(Err(e)),
+            result => result,
+        }
+    }
+
+    fn carry_out_here(&self, args: &Args) -> Result<Out> {
         match self.call {
             Call::Function(f) => f(args),
             Call::Copied(f) => super::view::copies::run(f, args),
@@ -472,9 +489,10 @@ impl Op {
                 crate::autograd::inplace::check(self.name(), &target, target.requires_grad())?;
                 target.check_writable(self.name())?;
                 // What the operation saves of its input must outlive the write.
-                if crate::autograd::is_grad_enabled() && target.requires_grad() {
+                if target.is_followed() {
                     args.values[0] = Value::Tensor(target.copy()?);
                 }
+                let given = args.tensor(0)?.clone();
                 let result = self.run(args)?;
                 if matches!((result.tensors(), args.tensor(0)), ([result], Ok(given)) if result.is(given)) {
                     // Nothing was done, so nothing is written; what gives a view by its schema counts as written all the same.
@@ -486,6 +504,10 @@ impl Op {
                 let [result] = result.tensors() else {
                     return Err(Error::runtime(format!("{}_: there is no one result to leave in place", self.name())));
                 };
+                if result.is(&given) {
+                    // It left its argument as it was (dropout outside of training).
+                    return Ok(target);
+                }
                 if result.shape() != target.shape() {
                     return Err(Error::runtime(format!(
                         "{}_: output with shape {:?} doesn't match the broadcast shape {:?}",

@@ -165,13 +165,16 @@ impl Tensor {
         if self.device().is_meta() {
             return Err(Error::not_implemented("Cannot copy out of meta tensor; no data!"));
         }
+        if self.has(super::flag::WRAPPED) && self.is_batched() {
+            return Err(crate::transform::level::refuse_read());
+        }
         // An offset inside the storage, or at its end when there are no elements.
         Ok(self.storage().ptr().wrapping_add(self.layout().offset() * self.dtype().size()))
     }
 
     /// Address of the first element, to write. Read-only memory is copied first.
     pub fn data_ptr_mut(&self) -> Result<*mut u8> {
-        if self.device().is_meta() {
+        if self.device().is_meta() || (self.has(super::flag::WRAPPED) && self.is_batched()) {
             return self.data_ptr();
         }
         Ok(self.storage().writable_ptr()?.wrapping_add(self.layout().offset() * self.dtype().size()))

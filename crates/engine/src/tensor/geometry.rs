@@ -38,7 +38,7 @@ impl Tensor {
         unsafe {
             self.set_meta(|m| {
                 let own = m.version.take().unwrap_or_else(|| std::sync::Arc::new(version.into()));
-                *m = Meta { storage, layout, dtype, lazy: 0, version: Some(own) };
+                *m = Meta { storage, layout, dtype, lazy: 0, version: Some(own), wrapped: None };
             });
         }
         Ok(())

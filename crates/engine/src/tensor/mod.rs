@@ -17,10 +17,11 @@ pub use storage::Storage;
 pub(crate) use write::{Overlap, overlap};
 
 use crate::autograd::meta::AutogradMeta;
+use crate::transform::level::Wrapped;
 use flambeau_base::{DType, Device, Layout, Result};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A multi-dimensional array of one dtype on one device.
@@ -41,13 +42,17 @@ pub(crate) struct Meta {
     pub lazy: u8,
     /// A counter of its own, for tensors that left their storage's (`.data`, `set_`).
     pub version: Option<Arc<AtomicU32>>,
+    /// What it stands for inside a transform, see [`crate::transform::level`].
+    pub wrapped: Option<Arc<Wrapped>>,
 }
 
 pub(crate) struct Impl {
     refs: AtomicUsize,
     /// See [`front`].
     slot: AtomicPtr<()>,
-    flags: AtomicU8,
+    flags: AtomicU16,
+    /// The transform inside which it was made; 0 outside of all.
+    born: AtomicU32,
     /// NOTE [metadata]: read without a lock by every operation. It is changed only by
     /// `Tensor::set_meta`, which is unsafe: the caller vouches that no other thread uses the tensor
     /// meanwhile. Safe Rust has no operation that changes it; the Python layer has some (`resize_`,
@@ -58,18 +63,22 @@ pub(crate) struct Impl {
 
 /// Bits of `Impl::flags`, kept beside the autograd metadata so that the common question costs one load.
 pub(crate) mod flag {
-    pub const REQUIRES_GRAD: u8 = 1;
-    pub const GRAD_FN: u8 = 2;
-    pub const VIEW: u8 = 4;
-    pub const INFERENCE: u8 = 8;
+    pub const REQUIRES_GRAD: u16 = 1;
+    pub const GRAD_FN: u16 = 2;
+    pub const VIEW: u16 = 4;
+    pub const INFERENCE: u16 = 8;
     /// The front end holds its object for the core, see `front`.
-    pub const HELD: u8 = 16;
+    pub const HELD: u16 = 16;
     /// A number that Python gave: takes part in promotion as a number does.
-    pub const NUMBER: u8 = 32;
+    pub const NUMBER: u16 = 32;
     /// A view made while gradients were off, or one of several outputs: not to be changed in place with gradients.
-    pub const FROZEN_VIEW: u8 = 64;
+    pub const FROZEN_VIEW: u16 = 64;
     /// A base that got another layout after views of it were made.
-    pub const RELAID: u8 = 128;
+    pub const RELAID: u16 = 128;
+    /// It stands for another tensor inside a transform.
+    pub const WRAPPED: u16 = 256;
+    /// It has a tangent.
+    pub const TANGENT: u16 = 512;
 }
 
 /// Bits of `Meta::lazy`: the memory holds other values than the tensor has.
@@ -93,15 +102,19 @@ impl Tensor {
     /// A tensor over a storage. The caller has checked that the layout stays inside it.
     pub(crate) fn from_parts(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
         debug_assert!(layout.numel() == 0 || layout.end() * dtype.size() <= storage.nbytes());
-        Tensor::from_meta(Meta { storage, layout, dtype, lazy: 0, version: None })
+        Tensor::from_meta(Meta { storage, layout, dtype, lazy: 0, version: None, wrapped: None })
     }
 
     pub(crate) fn from_meta(meta: Meta) -> Tensor {
-        let flags = if crate::autograd::mode::is_inference() { flag::INFERENCE } else { 0 };
+        let mut flags = if crate::autograd::mode::is_inference() { flag::INFERENCE } else { 0 };
+        if meta.wrapped.is_some() {
+            flags |= flag::WRAPPED;
+        }
         let inner = Impl {
             refs: AtomicUsize::new(1),
             slot: AtomicPtr::new(std::ptr::null_mut()),
-            flags: AtomicU8::new(flags),
+            flags: AtomicU16::new(flags),
+            born: AtomicU32::new(crate::transform::level::current()),
             meta: UnsafeCell::new(meta),
             autograd: Mutex::new(None),
         };
@@ -129,12 +142,28 @@ impl Tensor {
         change(unsafe { &mut *self.inner().meta.get() });
     }
 
+    /// The bits of [`flag`] that are set.
     #[inline]
-    pub(crate) fn has(&self, bits: u8) -> bool {
-        self.inner().flags.load(Ordering::Relaxed) & bits != 0
+    pub(crate) fn flags(&self) -> u16 {
+        self.inner().flags.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_flag(&self, bits: u8, on: bool) {
+    /// The transform inside which it was made; 0 outside of all.
+    pub(crate) fn born(&self) -> u32 {
+        self.inner().born.load(Ordering::Relaxed)
+    }
+
+    /// Says that a transform made it, on the levels below.
+    pub(crate) fn set_born(&self, level: u32) {
+        self.inner().born.store(level, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, bits: u16) -> bool {
+        self.flags() & bits != 0
+    }
+
+    pub(crate) fn set_flag(&self, bits: u16, on: bool) {
         if on {
             self.inner().flags.fetch_or(bits, Ordering::Relaxed);
         } else {
@@ -172,7 +201,7 @@ impl Tensor {
     /// [`Tensor::alias_with`] with other bits of [`lazy`].
     pub(crate) fn alias_lazy(&self, layout: Layout, dtype: DType, lazy: u8) -> Tensor {
         let meta = self.meta();
-        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout, dtype, lazy, version: meta.version.clone() })
+        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout, dtype, lazy, version: meta.version.clone(), wrapped: None })
     }
 
     /// The bits of [`lazy`].
@@ -203,7 +232,10 @@ impl Tensor {
 
     /// [`Tensor::detach`], which cannot fail.
     pub fn alias(&self) -> Tensor {
-        self.alias_with(self.layout().clone(), self.dtype())
+        let meta = self.meta();
+        let (storage, layout) = (meta.storage.clone(), meta.layout.clone());
+        let (version, wrapped) = (meta.version.clone(), meta.wrapped.clone());
+        Tensor::from_meta(Meta { storage, layout, dtype: meta.dtype, lazy: meta.lazy, version, wrapped })
     }
 
     /// How often the memory was written in place: grows with each write through this tensor or any view of it.
@@ -228,7 +260,14 @@ impl Tensor {
     pub fn data(&self) -> Tensor {
         let meta = self.meta();
         let version = Some(Arc::new(AtomicU32::new(0)));
-        Tensor::from_meta(Meta { storage: meta.storage.clone(), layout: meta.layout.clone(), dtype: meta.dtype, lazy: meta.lazy, version })
+        Tensor::from_meta(Meta {
+            storage: meta.storage.clone(),
+            layout: meta.layout.clone(),
+            dtype: meta.dtype,
+            lazy: meta.lazy,
+            version,
+            wrapped: meta.wrapped.clone(),
+        })
     }
 
     /// Device.

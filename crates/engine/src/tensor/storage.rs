@@ -21,6 +21,8 @@ struct Inner {
     read_only: AtomicBool,
     version: AtomicU32,
     owner: Owner,
+    /// Whether it stays as large as it is: memory that somebody else sees too would come apart by growing.
+    fixed: bool,
     /// The owners of what it was moved to.
     more: Mutex<Vec<Owner>>,
 }
@@ -54,14 +56,23 @@ impl Storage {
         Storage::from_parts(ptr, nbytes, device, read_only, Owner::Borrowed(owner))
     }
 
+    /// The same, refusing to grow.
+    pub fn of_fixed_size(mut self) -> Storage {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.fixed = true;
+        }
+        self
+    }
+
     fn from_parts(ptr: *mut u8, nbytes: usize, device: Device, read_only: bool, owner: Owner) -> Storage {
         Storage(Arc::new(Inner {
             ptr: AtomicPtr::new(ptr),
             nbytes: AtomicUsize::new(nbytes),
-            device,
+            device: device.of_memory(),
             read_only: AtomicBool::new(read_only),
             version: AtomicU32::new(0),
             owner,
+            fixed: false,
             more: Mutex::new(Vec::new()),
         }))
     }
@@ -112,9 +123,15 @@ impl Storage {
         self.0.read_only.load(Ordering::Acquire)
     }
 
-    /// Makes it at least so large; bytes that are there keep their values.
+    /// Makes it at least so large; bytes that are there keep their values. `RuntimeError` where the size is fixed.
     pub fn grow(&self, nbytes: usize) -> Result<()> {
         if nbytes > self.nbytes() {
+            if self.0.fixed {
+                return Err(Error::runtime(format!(
+                    "Trying to resize storage that is not resizable: its {} bytes are shared with their owner (a NumPy array, for instance), and {nbytes} are asked for. Clone the tensor first",
+                    self.nbytes()
+                )));
+            }
             if self.0.device.is_meta() {
                 self.0.nbytes.store(nbytes, Ordering::Relaxed);
             } else {

@@ -1,29 +1,51 @@
 //! `bind`, the one seam: every operation passes here, and interpreters see it first.
 //!
-//! A call goes through three levels. Interpreters on this thread's stack (autocast, vmap, forward
-//! mode) may handle it, and call `bind` again for what they make of it. What reaches the bottom is
+//! A call goes through three levels. Interpreters on this thread's stack (the levels of `vmap`,
+//! `grad` and `jvp`) may handle it, and call `bind` again for what they make of it. What reaches the bottom is
 //! recorded for reverse differentiation where an input requires a gradient. Last it is executed: by
 //! the backend, or by a capture that stands in for it.
 
 pub mod autocast;
 pub mod capture;
+pub(crate) mod differentiate;
+pub mod forward;
+pub mod functional;
+pub(crate) mod level;
+pub mod vectorize;
 
 use crate::Tensor;
 use crate::autograd::inplace;
 use crate::autograd::mode;
-use crate::autograd::node::{Edge, Kind, Node, OutputInfo};
-use crate::autograd::saved::{Saved, SavedTensors};
 use crate::ops::{OutSpec, Outputs, Primitive};
-use crate::tensor::{Overlap, overlap};
+use crate::tensor::{Overlap, flag, overlap};
 use flambeau_base::{Error, Layout, Result, show};
+use forward::is_forward_enabled;
+pub use level::{Restore as Below, below, depth, top};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use vectorize::Randomness;
 
-/// Sees operations before they run.
+/// Sees operations before they run. A level of the thread's stack, see NOTE [levels] in `level`.
 pub trait Interpreter {
-    /// Carries out an operation. Operations bound meanwhile go to the interpreters below this one.
+    /// Its number, which no other has.
+    fn level(&self) -> u32;
+
+    /// Carries out an operation: on what is below its tensors, by [`bind`] with [`level::below`] in force.
     fn bind(&self, op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs>;
+
+    /// Carries out an operation and leaves its first result where the first input is.
+    fn bind_inplace(&self, op: &dyn Primitive, inputs: &[&Tensor]) -> Result<()>;
+
+    /// Of a level that differentiates: whether gradients are recorded below it.
+    fn records_below(&self) -> Option<bool> {
+        None
+    }
+
+    /// Of `vmap`: its number, how many examples there are, and what random draws do.
+    fn randomness(&self) -> Option<(u32, usize, Randomness)> {
+        None
+    }
 }
 
 /// Stands in for the backend: sees operations after recording, with plain tensors.
@@ -33,8 +55,6 @@ pub trait Executor {
 }
 
 thread_local! {
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-    static STACK: RefCell<Vec<Rc<dyn Interpreter>>> = const { RefCell::new(Vec::new()) };
     static EXECUTORS: Cell<usize> = const { Cell::new(0) };
     static EXECUTOR: RefCell<Vec<Rc<dyn Executor>>> = const { RefCell::new(Vec::new()) };
 }
@@ -46,29 +66,6 @@ impl Drop for Restore {
     fn drop(&mut self) {
         self.0.set(self.1);
     }
-}
-
-/// Runs `f` with an interpreter on top of this thread's stack.
-pub fn with_interpreter<R>(interpreter: Rc<dyn Interpreter>, f: impl FnOnce() -> R) -> R {
-    struct Pop(Vec<Rc<dyn Interpreter>>);
-    impl Drop for Pop {
-        fn drop(&mut self) {
-            STACK.with(|s| *s.borrow_mut() = std::mem::take(&mut self.0));
-        }
-    }
-    // Interpreters above the present depth belong to handlers that are running: the new one goes right on top of that depth.
-    let depth = DEPTH.get();
-    let kept = STACK.with(|s| {
-        let mut s = s.borrow_mut();
-        let kept = s.clone();
-        s.truncate(depth);
-        s.push(interpreter);
-        kept
-    });
-    let _pop = Pop(kept);
-    let _restore = Restore(&DEPTH, depth);
-    DEPTH.set(depth + 1);
-    f()
 }
 
 /// Runs `f` with a stand-in for the backend.
@@ -89,7 +86,7 @@ pub fn with_executor<R>(executor: Rc<dyn Executor>, f: impl FnOnce() -> R) -> R 
 /// Carries out a primitive on tensors.
 #[inline]
 pub fn bind(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
-    if DEPTH.get() > 0 {
+    if level::depth() > 0 {
         return interpret(op, inputs);
     }
     bind_below(op, inputs)
@@ -104,28 +101,53 @@ pub fn bind1(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Tensor> {
 
 #[cold]
 fn interpret(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
-    let depth = DEPTH.get();
-    let top = STACK.with(|s| s.borrow()[depth - 1].clone());
-    let _restore = Restore(&DEPTH, depth);
-    DEPTH.set(depth - 1);
+    let Some(top) = level::top() else { return bind_below(op, inputs) };
+    if inputs.iter().any(|t| t.is_left_behind()) {
+        let values = left_behind(op.name(), inputs)?;
+        return top.bind(op, &values.iter().collect::<SmallVec<[&Tensor; 3]>>());
+    }
     top.bind(op, inputs)
 }
 
+/// Below all levels: runs the operation, and records it.
 fn bind_below(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
-    let outputs = execute(op, inputs)?;
-    let recording = mode::is_grad_enabled() && inputs.iter().any(|t| t.requires_grad());
-    if op.is_view() {
-        for (i, out) in outputs.iter().enumerate() {
-            out.mark_view(inputs[0], op, i);
-            if outputs.len() > 1 {
-                out.set_flag(crate::tensor::flag::FROZEN_VIEW, true);
-            }
-        }
+    let flags = inputs.iter().fold(0, |flags, t| flags | t.flags());
+    if flags & (flag::WRAPPED | flag::TANGENT) != 0 {
+        return bind_special(op, inputs, flags);
     }
-    if recording {
-        record(op, inputs, &outputs)?;
+    let outputs = execute(op, inputs)?;
+    differentiate::mark_views(op, inputs, &outputs);
+    if mode::is_grad_enabled() && inputs.iter().any(|t| t.requires_grad()) {
+        differentiate::record(op, inputs, &outputs, 0)?;
     }
     Ok(outputs)
+}
+
+/// [`bind_below`] with tensors that have a tangent, or that a transform left behind.
+#[cold]
+fn bind_special(op: &dyn Primitive, inputs: &[&Tensor], flags: u16) -> Result<Outputs> {
+    if flags & flag::WRAPPED != 0 {
+        let values = left_behind(op.name(), inputs)?;
+        return bind_below(op, &values.iter().collect::<SmallVec<[&Tensor; 3]>>());
+    }
+    let outputs = execute(op, inputs)?;
+    differentiate::mark_views(op, inputs, &outputs);
+    if mode::is_grad_enabled() && inputs.iter().any(|t| t.requires_grad()) {
+        differentiate::record(op, inputs, &outputs, 0)?;
+    }
+    if is_forward_enabled() {
+        let tangents = differentiate::tangents_at(inputs, 0);
+        let plain: SmallVec<[Tensor; 3]> = inputs.iter().map(|t| t.primal()).collect();
+        let found = forward::tangents_of(op, &plain.iter().collect::<SmallVec<[&Tensor; 3]>>(), &outputs, &tangents)?;
+        differentiate::leave_tangents(op, &outputs, found, &tangents)?;
+        forward::leave_with_saved(&outputs)?;
+    }
+    Ok(outputs)
+}
+
+/// The tensors that those of transforms that have ended stood for.
+fn left_behind(op: &str, inputs: &[&Tensor]) -> Result<SmallVec<[Tensor; 3]>> {
+    inputs.iter().map(|t| t.alive(op)).collect()
 }
 
 /// Runs an operation without looking at gradients.
@@ -159,103 +181,29 @@ fn execute_elsewhere(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> 
     top.execute(op, inputs)
 }
 
-/// Makes the node of an operation and hands it to the outputs that can have a gradient.
-fn record(op: &dyn Primitive, inputs: &[&Tensor], outputs: &Outputs) -> Result<()> {
-    if !outputs.iter().enumerate().any(|(i, o)| has_gradient(op, i, o)) {
-        return Ok(());
-    }
-    let edges: SmallVec<[Option<Edge>; 2]> = inputs.iter().map(|t| edge_of(t)).collect();
-    let infos = outputs.iter().map(OutputInfo::of).collect();
-    let reads = op.reads();
-    let mut tensors: SmallVec<[Saved; 3]> =
-        inputs.iter().enumerate().map(|(i, t)| if reads.input(i, &edges) { Saved::input(t) } else { Saved::None }).collect();
-    tensors.extend(outputs.iter().enumerate().map(|(i, t)| if reads.output(i) { Saved::output(t, i) } else { Saved::None }));
-    let node = Node::new(Kind::Primitive(op.boxed()), edges, infos, SavedTensors { tensors, released: false });
-    for (i, out) in outputs.iter().enumerate().filter(|(i, o)| has_gradient(op, *i, o)) {
-        out.set_history(Some(Edge { node: node.clone(), output: i as u32 }));
-    }
-    Ok(())
-}
-
-fn has_gradient(op: &dyn Primitive, i: usize, out: &Tensor) -> bool {
-    out.dtype().is_differentiable() && op.differentiable(i)
-}
-
-fn edge_of(t: &Tensor) -> Option<Edge> {
-    if t.dtype().is_differentiable() { t.gradient_edge() } else { None }
-}
-
 /// Carries out a primitive on `inputs` and puts its first result where `inputs[0]` is.
 ///
 /// `RuntimeError` where the result has another shape, or a dtype that does not convert; where
 /// elements of the target share addresses; where autograd could not follow.
 pub fn bind_inplace(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<()> {
-    let target = inputs[0];
-    let needs_grad = mode::is_grad_enabled() && inputs.iter().any(|t| t.requires_grad());
-    inplace::check(op.name(), target, needs_grad)?;
-    target.check_writable(op.name())?;
-    let mut specs = op.infer(inputs)?;
-    let spec = specs.swap_remove(0);
-    check_target(op.name(), target, &spec)?;
-    if DEPTH.get() > 0 {
-        // An interpreter sees the operation, then the copy.
-        let result = bind1(op, inputs)?;
-        return bind_copy(target, &result);
+    if inputs.iter().any(|t| t.is_left_behind()) {
+        let values = left_behind(op.name(), inputs)?;
+        return bind_inplace(op, &values.iter().collect::<SmallVec<[&Tensor; 3]>>());
     }
-    let history = if needs_grad { Some(history_before(op, inputs)?) } else { None };
-    write(op, inputs, target, &spec)?;
-    target.bump_version();
-    let Some((originals, edges, base_edge)) = history else { return Ok(()) };
-    let reads = op.reads();
-    let mut tensors: SmallVec<[Saved; 3]> = SmallVec::new();
-    for (i, t) in inputs.iter().enumerate() {
-        tensors.push(match (&originals[i], reads.input(i, &edges)) {
-            (_, false) => Saved::None,
-            (Some(original), true) => Saved::input(original),
-            (None, true) => Saved::input(t),
-        });
+    if let Some(top) = level::top() {
+        return top.bind_inplace(op, inputs);
     }
-    tensors.push(if reads.output(0) { Saved::output(target, 0) } else { Saved::None });
-    let node = Node::new(
-        Kind::Primitive(op.boxed()),
-        edges,
-        smallvec::smallvec![OutputInfo::of(target)],
-        SavedTensors { tensors, released: false },
-    );
-    inplace::rebase(target, node, base_edge)
-}
-
-fn bind_copy(target: &Tensor, source: &Tensor) -> Result<()> {
-    let depth = DEPTH.get();
-    let _restore = Restore(&DEPTH, depth);
-    DEPTH.set(0);
-    target.copy_(source)?;
-    Ok(())
-}
-
-type HistoryBefore = (SmallVec<[Option<Tensor>; 2]>, SmallVec<[Option<Edge>; 2]>, Option<Edge>);
-
-/// What must be taken down before the target changes: the values of inputs in the target's memory where the derivative
-/// reads them (the target itself, `y` in `y[1:].mul_(y[:-1])`), and the edges.
-fn history_before(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<HistoryBefore> {
-    let target = inputs[0];
-    let edges: SmallVec<[Option<Edge>; 2]> = inputs.iter().map(|t| edge_of(t)).collect();
-    let base_edge = target.base().and_then(|b| b.gradient_edge());
-    let reads = op.reads();
-    let _guard = mode::no_grad();
-    let mut originals = SmallVec::new();
-    for (i, t) in inputs.iter().enumerate() {
-        let overwritten = reads.input(i, &edges) && (i == 0 || overlap(t, target) != Overlap::None);
-        originals.push(if overwritten {
-            let copy = t.copy()?;
-            // The saved value keeps the history that the input had, for derivatives of derivatives.
-            copy.set_history(edges[i].clone());
-            Some(copy)
-        } else {
-            None
-        });
-    }
-    Ok((originals, edges, base_edge))
+    differentiate::in_place(op, inputs, 0, &mut |tangents| {
+        let tangent = match tangents {
+            None => None,
+            Some(tangents) => {
+                let plain: SmallVec<[Tensor; 3]> = inputs.iter().map(|t| t.primal()).collect();
+                Some(differentiate::tangent_in_place(op, &plain.iter().collect::<SmallVec<[&Tensor; 3]>>(), tangents)?)
+            }
+        };
+        write(op, inputs)?;
+        Ok(tangent)
+    })
 }
 
 fn check_target(op: &str, target: &Tensor, spec: &OutSpec) -> Result<()> {
@@ -277,7 +225,8 @@ fn check_target(op: &str, target: &Tensor, spec: &OutSpec) -> Result<()> {
 }
 
 /// Computes into `target`, directly where no input would be overwritten while it is still to be read.
-fn write(op: &dyn Primitive, inputs: &[&Tensor], target: &Tensor, spec: &OutSpec) -> Result<()> {
+fn write(op: &dyn Primitive, inputs: &[&Tensor]) -> Result<()> {
+    let target = inputs[0];
     if target.device().is_meta() {
         return Ok(());
     }
@@ -286,6 +235,7 @@ fn write(op: &dyn Primitive, inputs: &[&Tensor], target: &Tensor, spec: &OutSpec
         Overlap::Same => same,
         Overlap::Partial => false,
     };
+    let spec = op.infer(inputs)?.swap_remove(0);
     let plain = target.lazy() == 0 && inputs.iter().all(|t| t.lazy() == 0);
     let safe = plain
         && target.dtype() == spec.dtype
@@ -312,7 +262,7 @@ pub unsafe fn bind_out(op: &dyn Primitive, inputs: &[&Tensor], outs: &[&Tensor])
             && specs[0].dtype == out.dtype()
             && specs[0].layout.sizes() == out.shape()
             && EXECUTORS.get() == 0
-            && DEPTH.get() == 0
+            && level::depth() == 0
             && out.lazy() == 0
             && inputs.iter().all(|t| t.lazy() == 0)
             && !out.layout().has_overlap()

@@ -2,6 +2,7 @@
 //! device, gradients by finite differences, a plain reference where the row has one. A new row gets all of it.
 
 mod sample;
+mod transforms;
 
 use flambeau::autograd::gradcheck;
 use flambeau::base::{Error, ErrorKind};

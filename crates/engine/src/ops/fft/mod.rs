@@ -9,8 +9,10 @@ use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
 use crate::backend::transforms::Fft as Call;
 pub use crate::backend::transforms::FftKind;
+use crate::ops::Outputs;
 use crate::ops::join::cat;
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -174,6 +176,10 @@ impl Primitive for Fft {
             }
         };
         Ok(smallvec![Some(grad)])
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_inputs(&Fft { dims: self.dims.iter().map(|d| d + 1).collect(), ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

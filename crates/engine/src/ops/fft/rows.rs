@@ -25,7 +25,7 @@ fn scale(op: &str, norm: Option<&str>, n: usize, forward: bool) -> Result<f64> {
 fn floating(op: &str, x: &Tensor, complex: bool) -> Result<Tensor> {
     let dtype = match x.dtype() {
         DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => {
-            return Err(Error::runtime(format!("{op}: Unsupported dtype {}: convert to float32", x.dtype())));
+            return Err(Error::not_implemented(format!("{op}: Unsupported dtype {}: convert to float32", x.dtype())));
         }
         d if d.is_integral() => default_dtype(),
         d => d,
@@ -138,7 +138,7 @@ fn in_turn(x: &Tensor, others: &[usize], last: usize) -> Result<Tensor> {
 /// Real to half a spectrum: along the last of the dimensions, then complex along the others; conjugated for `ihfft`.
 fn from_real(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>, norm: Option<&str>, hermitian: bool) -> Result<Tensor> {
     if x.dtype().is_complex() {
-        return Err(Error::runtime(format!("{op} expects a real input tensor, but got {}", x.dtype())));
+        return Err(Error::type_error(format!("{op} expects a real input tensor, but got {}", x.dtype())));
     }
     let (dims, asked) = arguments(op, x, s, dim)?;
     let x = floating(op, x, false)?;
@@ -251,8 +251,8 @@ fn shifted(a: &Args, inverse: bool) -> Result<Out> {
 
 fn frequencies(a: &Args, half: bool) -> Result<Out> {
     let (n, d, o) = (a.int(0)?, a.float(1)?, Options::of(a, 2)?);
-    if n < 1 {
-        return Err(Error::runtime(format!("{}: n must be positive, got {n}", a.name)));
+    if n < 0 {
+        return Err(Error::runtime(format!("{}: n must not be negative, got {n}", a.name)));
     }
     let values: Vec<f64> = if half {
         (0..=n / 2).map(|i| i as f64).collect()

@@ -6,8 +6,10 @@
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{IndexMode, IndexOperand, Indexing, Operand, backend};
+use crate::ops::Outputs;
 use crate::ops::{OutSpec, Primitive, Reads, copy_into, expandable};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, ErrorKind, Layout, MemoryFormat, Result, Strides, broadcast_all, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -108,6 +110,43 @@ fn walk_along(op: &str, dim: usize, layout: &Layout, index: &Tensor) -> Result<W
     Ok(Walk { sizes: Dims::from_slice(index.shape()), tensor, indices: smallvec![along] })
 }
 
+impl Address {
+    /// How a batch is addressed: with the batch as one more dimension that the indices name. Index tensors `from` on of the
+    /// inputs are those of one example.
+    fn in_batch(&self, batch: &Batch, from: usize) -> Result<Option<(Address, SmallVec<[Tensor; 3]>)>> {
+        let mut indices: SmallVec<[Tensor; 3]> = SmallVec::new();
+        match self {
+            Address::Along(_) if batch.examples[0].ndim() == 0 || batch.examples[from].ndim() == 0 => Ok(None),
+            Address::Along(dim) => {
+                indices.push(batch.front(from)?);
+                Ok(Some((Address::Along(dim + 1), indices)))
+            }
+            Address::Dims(dims) => {
+                let adjacent = dims.windows(2).all(|w| w[0] + 1 == w[1]);
+                if adjacent && !batch.has_batch[from..].contains(&true) {
+                    indices.extend(batch.inputs[from..].iter().map(|t| (*t).clone()));
+                    return Ok(Some((Address::Dims(dims.iter().map(|d| d + 1).collect()), indices)));
+                }
+                // The examples' own indices meet a number for each example: their dimensions come first, so these must too.
+                if adjacent && dims[0] != 0 {
+                    return Ok(None);
+                }
+                let ndim = batch.examples[from..].iter().map(|t| t.ndim()).max().unwrap_or(0);
+                let mut sizes = Dims::from_slice(&[batch.size]);
+                sizes.extend(std::iter::repeat_n(1, ndim));
+                let device = batch.inputs[0].device();
+                indices.push(Tensor::arange(0, batch.size as i64, 1, Some(DType::I64), device)?.reshape_to(&sizes)?);
+                for i in from..batch.inputs.len() {
+                    indices.push(batch.aligned(i, ndim)?);
+                }
+                let mut all: SmallVec<[usize; 4]> = smallvec![0];
+                all.extend(dims.iter().map(|d| d + 1));
+                Ok(Some((Address::Dims(all), indices)))
+            }
+        }
+    }
+}
+
 /// Runs the kernel.
 fn run(
     op: &'static str,
@@ -197,6 +236,14 @@ impl Primitive for Pick {
 
     fn reads(&self) -> Reads {
         Reads::inputs(!1)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let Some((address, indices)) = self.address.in_batch(batch, 1)? else { return Ok(None) };
+        let x = batch.front(0)?;
+        let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![&x];
+        inputs.extend(&indices);
+        crate::transform::bind(&Pick { address, ..self.clone() }, &inputs).map(Some)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -304,6 +351,17 @@ impl Primitive for Place {
 
     fn updates(&self) -> bool {
         true
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let Some((address, indices)) = self.address.in_batch(batch, 2)? else { return Ok(None) };
+        let x = batch.front(0)?;
+        // The values of an example broadcast against what its indices name.
+        let example = self.address.walk(self.name, batch.examples[0].layout(), &batch.examples[2..])?;
+        let values = batch.aligned(1, example.sizes.len())?;
+        let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![&x, &values];
+        inputs.extend(&indices);
+        crate::transform::bind(&Place { address, ..self.clone() }, &inputs).map(Some)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -5,9 +5,11 @@ use super::{Address, Pick};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::IndexMode;
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -64,6 +66,13 @@ impl Primitive for Embedding {
         Reads::inputs(0b10)
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.has_batch[0] || self.by_frequency {
+            return Ok(None);
+        }
+        batch.on_inputs(self)
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(self.clone())
     }
@@ -88,6 +97,16 @@ pub fn embedding(weight: &Tensor, index: &Tensor, padding: Option<usize>, by_fre
 fn looked_up(a: &Args) -> Result<Out> {
     let padding = usize::try_from(a.int(2)?).ok();
     Ok(embedding(a.tensor(0)?, a.tensor(1)?, padding, a.bool(3)?)?.into())
+}
+
+fn one_hot_row(a: &Args) -> Result<Out> {
+    let classes = a.int(1)?;
+    if classes < -1 {
+        return Err(Error::runtime(format!(
+            "one_hot: num_classes is a number of classes, or -1 for one more than the largest, got {classes} (Class values must be smaller than num_classes.)"
+        )));
+    }
+    Ok(one_hot(a.tensor(0)?, usize::try_from(classes).ok())?.into())
 }
 
 /// Zeros with a one at each number, as a new last dimension of so many classes.
@@ -167,7 +186,7 @@ pub(super) static OPS: &[Op] = &[
         .without_out()
         .doc("Rows of `weight` by number. The row `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. An IndexError for rows that are not there.")
         .samples(&["T(4,3), I(2,5; 0..4)"]),
-    function("one_hot(Tensor self, int num_classes=-1) -> Tensor", |a| Ok(one_hot(a.tensor(0)?, usize::try_from(a.int(1)?).ok())?.into()))
+    function("one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot_row)
         .places(place::NN)
         .without_out()
         .doc("Zeros (int64) with a one at each number, as a new last dimension of `num_classes`, or of one more than the largest number.")

@@ -162,7 +162,7 @@ fn fill_rows(a: &Args) -> Bound {
         }
     };
     let index = vector("index_fill", index.clone())?;
-    if value.requires_grad() && crate::autograd::is_grad_enabled() && x.ndim() > 0 {
+    if value.is_followed() && x.ndim() > 0 {
         // An index that stands there twice fills once: the value's gradient is that of a mask.
         let rows = Tensor::zeros(&[x.shape()[d]], DType::Bool, x.device())?;
         let on = Tensor::ones(&[], DType::Bool, x.device())?;

@@ -2,9 +2,11 @@
 
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Primitive, copy_into};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Promotion, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -103,6 +105,14 @@ impl Primitive for Cat {
         Ok(out)
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        // An empty vector is skipped, but not one for each example.
+        if batch.examples.iter().any(|t| skipped(t)) {
+            return Ok(None);
+        }
+        batch.on_all(&Cat { dim: self.dim + 1, lengths: self.lengths.clone() })
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(self.clone())
     }
@@ -143,6 +153,10 @@ impl Primitive for Stack {
         let Some(grad) = grads[0].take() else { return Ok(smallvec![None; cx.inputs()]) };
         let pieces = grad.unbind(self.0 as i64)?;
         Ok(pieces.into_iter().enumerate().map(|(i, g)| cx.needs(i).then_some(g)).collect())
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_all(&Stack(self.0 + 1))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -19,9 +19,10 @@ static CHOLESKY: Spec = Spec {
         square("linalg.cholesky", a)?;
         Ok(smallvec![by_columns(a.shape(), a.dtype())?, plain(batch(a), DType::I32)?])
     },
-    compute: |inputs, outputs, _| {
+    compute: |inputs, outputs, [upper, _]| {
         let (l, info) = (target(&outputs[0], true)?, target(&outputs[1], false)?);
-        crate::ops::copy_into(&l, inputs[0])?;
+        crate::ops::copy_into(&l, &if upper == 1 { inputs[0].adjoint()? } else { inputs[0].clone() })?;
+        super::make_diagonal_real(&l)?;
         info.zero_()?;
         factorize(Factor::Cholesky, &l, [0, 0], Into_ { info: Some(&info), ..Into_::default() })?;
         settle(&[(&l, &outputs[0]), (&info, &outputs[1])])
@@ -30,23 +31,22 @@ static CHOLESKY: Spec = Spec {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None]) };
         let l = cx.output(0)?;
         let lh = l.adjoint()?;
-        let phi = halved(&lh.matmul(&g)?.tril(0)?)?;
+        // The lower triangle, and its mirror image.
+        let lower = lh.matmul(&g)?.tril(0)?;
+        let phi = lower.add(&lower.tril(-1)?.adjoint()?)?.mul(0.5)?;
         let inner = solve_triangular(&lh, &phi, true, true, false)?;
         let a = solve_triangular(&l, &inner, false, false, false)?;
-        Ok(smallvec![Some(a.add(&a.adjoint()?)?.mul(0.5)?)])
+        Ok(smallvec![Some(a)])
     },
     reads: Reads::OUTPUT,
     differentiable: 1,
 };
 
-/// With half the diagonal.
-fn halved(x: &Tensor) -> Result<Tensor> {
-    x.add(&x.tril(-1)?)?.mul(0.5)
-}
-
 /// The Cholesky factors `L` (lower) of positive-definite matrices, and for each which leading minor was not positive, or 0.
-pub fn cholesky(a: &Tensor) -> Result<(Tensor, Tensor)> {
-    two(run(&CHOLESKY, &[a], [0, 0])?)
+///
+/// The lower triangle is read, or with `upper` the upper one, of which the lower one counts as the mirror image.
+pub fn cholesky(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
+    two(run(&CHOLESKY, &[a], [upper as usize, 0])?)
 }
 
 fn two(mut outputs: crate::ops::Outputs) -> Result<(Tensor, Tensor)> {
@@ -329,7 +329,7 @@ pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
     if tau.dtype() != a.dtype() {
         return Err(Error::runtime(format!("{op}: tau dtype {} does not match input dtype {}", tau.dtype(), a.dtype())));
     }
-    if crate::autograd::is_grad_enabled() && (a.requires_grad() || tau.requires_grad()) {
+    if a.is_followed() || tau.is_followed() {
         return step_by_step(a, tau, m, n, k);
     }
     Ok(run(&HOUSEHOLDER, &[a, tau], [0, 0])?.remove(0))
@@ -388,7 +388,7 @@ impl Tensor {
     /// # }
     /// ```
     pub fn cholesky(&self) -> Result<Tensor> {
-        let (l, info) = cholesky(self)?;
+        let (l, info) = cholesky(self, false)?;
         check_info("linalg.cholesky", &info, not_positive)?;
         Ok(l)
     }

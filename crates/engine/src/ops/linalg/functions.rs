@@ -81,7 +81,7 @@ static SLOGDET: Spec = Spec {
         if let (Some(s), true) = (of_sign, complex) {
             // The sign turns with the imaginary part of the trace.
             let turn = s.conj()?.mul(&cx.output(0)?)?;
-            let imaginary = turn.sub(&turn.conj()?)?.mul(0.5)?;
+            let imaginary = turn.conj()?.sub(&turn)?.mul(0.5)?;
             g = super::total([g, Some(imaginary)])?;
         }
         let Some(g) = g else { return Ok(smallvec![Some(a.zeros_like()?)]) };
@@ -191,12 +191,14 @@ fn magnitudes(x: &Tensor, hermitian: bool) -> Result<(Tensor, Tensor)> {
 
 fn pinv(x: &Tensor, atol: Option<Tensor>, rtol: Option<Tensor>, hermitian: bool) -> Result<Tensor> {
     check_dtype("linalg.pinv", x)?;
-    let (m, n) = matrices("linalg.pinv", x)?;
+    matrices("linalg.pinv", x)?;
     if hermitian {
         square("linalg.pinv", x)?;
     }
     if x.numel() == 0 {
-        return attached(Tensor::zeros(&stacked(batch(x), &[n, m]), x.dtype(), x.device())?, x);
+        // Nothing of the right shape, with derivatives of all orders.
+        let nothing = x.adjoint()?;
+        return nothing.mul(&nothing);
     }
     let (_, largest) = magnitudes(&x.alias(), hermitian)?;
     let t = threshold(x, atol, rtol, &largest)?;

@@ -119,9 +119,9 @@ fn check_dtype(op: &str, x: &Tensor) -> Result<()> {
     match x.dtype() {
         DType::F32 | DType::F64 | DType::C64 | DType::C128 => Ok(()),
         DType::F16 | DType::BF16 => {
-            Err(Error::runtime(format!("{op}: Low precision dtypes not supported. Got {}; convert to float32", x.dtype())))
+            Err(Error::not_implemented(format!("{op}: Low precision dtypes not supported. Got {}; convert to float32", x.dtype())))
         }
-        other => Err(Error::runtime(format!("{op}: Expected a floating point or complex tensor as input. Got {other}"))),
+        other => Err(Error::not_implemented(format!("{op}: Expected a floating point or complex tensor as input. Got {other}"))),
     }
 }
 
@@ -240,11 +240,19 @@ fn laid(x: &Tensor) -> Result<Tensor> {
 
 /// A result that does not depend on `x`, but on which gradients of zero flow to it.
 fn attached(out: Tensor, x: &Tensor) -> Result<Tensor> {
-    if !x.requires_grad() || !crate::autograd::is_grad_enabled() {
+    if !x.is_followed() {
         return Ok(out);
     }
     let nothing = x.reshape(&[-1])?.narrow(0, 0, 0)?.sum()?;
     out.add(&if out.dtype().is_complex() || !nothing.dtype().is_complex() { nothing } else { nothing.real()? })
+}
+
+/// Takes the imaginary parts from the diagonal of matrices that count as Hermitian.
+fn make_diagonal_real(x: &Tensor) -> Result<()> {
+    if !x.dtype().is_complex() || x.numel() == 0 {
+        return Ok(());
+    }
+    crate::ops::view::zero_fill(&x.view_as_real()?.select(-1, 1)?.diagonal(0, -2, -1)?)
 }
 
 /// The identity, `n` by `n`, like `x`.

@@ -35,7 +35,7 @@ impl Order {
 
 fn floating(op: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     if !x.dtype().is_float() && !x.dtype().is_complex() {
-        return Err(Error::runtime(format!("{op}: Expected a floating point or complex tensor as input. Got {}", x.dtype())));
+        return Err(Error::not_implemented(format!("{op}: Expected a floating point or complex tensor as input. Got {}", x.dtype())));
     }
     match dtype {
         Some(d) if !d.is_float() && !d.is_complex() => {

@@ -22,7 +22,7 @@ fn triple(a: Tensor, b: Tensor, c: Tensor) -> Result<Out> {
 
 fn cholesky_of(x: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     // The lower triangle is read, or the upper one.
-    let (l, info) = cholesky(&if upper { x.adjoint()? } else { x.clone() })?;
+    let (l, info) = cholesky(x, upper)?;
     Ok((if upper { laid(&l.adjoint()?)? } else { l }, info))
 }
 
@@ -42,7 +42,7 @@ fn cholesky_ex(a: &Args) -> Result<Out> {
 
 /// `A^-1 B` by Cholesky factors of `A`.
 fn by_cholesky(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
-    if l.requires_grad() && crate::autograd::is_grad_enabled() {
+    if l.is_followed() {
         // The values of one triangle, with the gradient of the product of whole factors.
         let one = if upper { l.alias().triu(0)? } else { l.alias().tril(0)? };
         let whole = l.add(&one.sub(&l.alias())?)?;

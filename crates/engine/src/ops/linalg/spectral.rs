@@ -163,6 +163,7 @@ static EIGH: Spec = Spec {
         };
         let lower = if upper == 1 { inputs[0].adjoint()? } else { inputs[0].clone() };
         crate::ops::copy_into(&v, &lower)?;
+        super::make_diagonal_real(&v)?;
         let n = v.shape()[v.ndim() - 1];
         factorize(
             Factor::Eigh,

@@ -3,9 +3,11 @@
 use super::product::{check_dtypes, multiply};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::ops::Outputs;
 use crate::ops::table::{Op, function, place};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{Dims, Error, Layout, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -28,7 +30,9 @@ impl Primitive for Linear {
         };
         if k != k2 {
             let rows: usize = x.shape()[..x.ndim() - 1].iter().product();
-            return Err(wrong(format!("mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {k2}x{n})")));
+            return Err(wrong(format!(
+                "mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {k2}x{n}), the input's last dimension ({k}) must equal the weight's ({k2})"
+            )));
         }
         if let Some(bias) = inputs.get(2) {
             check_dtypes("linear", x, bias)?;
@@ -63,7 +67,7 @@ impl Primitive for Linear {
 
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(g) = grads[0].take() else { return Ok(smallvec![None; cx.inputs()]) };
-        let x = if cx.needs(0) { Some(g.matmul(&cx.input(1)?)?) } else { None };
+        let x = if cx.needs(0) { Some(g.matmul(&cx.input(1)?.conj()?)?) } else { None };
         let w = if cx.needs(1) { Some(weight_gradient(&g, &cx.input(0)?)?) } else { None };
         let mut out: Grads = smallvec![x, w];
         if cx.inputs() == 3 {
@@ -76,6 +80,28 @@ impl Primitive for Linear {
     fn reads(&self) -> Reads {
         // The bias is read by no gradient.
         Reads { inputs: 0b11, outputs: 0, others_only: true }
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.has_batch[1..].contains(&true) {
+            let x = batch.front(0)?;
+            let w = batch.front(1)?.transpose(-1, -2)?;
+            // A vector is a row; the weights of an example stand against all its rows.
+            let rows = if batch.examples[0].ndim() == 1 { x.unsqueeze(1)? } else { x };
+            let mut sizes: SmallVec<[usize; 6]> = smallvec![batch.size];
+            sizes.extend(std::iter::repeat_n(1, rows.ndim().saturating_sub(3)));
+            sizes.extend_from_slice(&w.shape()[1..]);
+            let mut y = rows.matmul(&w.reshape_to(&sizes)?)?;
+            if batch.examples.len() == 3 {
+                let b = batch.front(2)?;
+                let mut sizes: SmallVec<[usize; 6]> = smallvec![batch.size];
+                sizes.extend(std::iter::repeat_n(1, y.ndim() - 2));
+                sizes.push(b.shape()[1]);
+                y = y.add(&b.reshape_to(&sizes)?)?;
+            }
+            return Ok(Some(smallvec![if batch.examples[0].ndim() == 1 { y.squeeze(Some(&[1]))? } else { y }]));
+        }
+        batch.on_inputs(self)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -96,7 +122,7 @@ fn packed_copy(t: &Tensor) -> Result<Tensor> {
 
 fn weight_gradient(g: &Tensor, x: &Tensor) -> Result<Tensor> {
     let rows = |t: &Tensor| t.reshape(&[t.shape()[..t.ndim() - 1].iter().product::<usize>() as i64, t.shape()[t.ndim() - 1] as i64]);
-    rows(g)?.transpose(0, 1)?.matmul(&rows(x)?)
+    rows(g)?.transpose(0, 1)?.matmul(&rows(x)?.conj()?)
 }
 
 impl Tensor {

@@ -271,7 +271,10 @@ fn cross(a: &Args) -> Result<Out> {
 fn vecdot(a: &Args) -> Result<Out> {
     let (x, y, dim) = (a.tensor(0)?, a.tensor(1)?, a.int(2)?);
     if x.dtype().is_integral() {
-        return Err(Error::runtime(format!("linalg.vecdot: Expected a floating point or complex tensor as input. Got {}", x.dtype())));
+        return Err(Error::not_implemented(format!(
+            "linalg.vecdot: Expected a floating point or complex tensor as input. Got {}",
+            x.dtype()
+        )));
     }
     let shape = broadcast("linalg.vecdot", x.shape(), y.shape())?;
     wrap_dim("linalg.vecdot", dim, shape.len())?;

@@ -3,7 +3,9 @@
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Matmul, Operand as Memory, backend};
+use crate::ops::Outputs;
 use crate::ops::{OutSpec, Primitive, Reads};
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, Result, broadcast, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -23,9 +25,8 @@ impl Primitive for Product {
         check_dtypes("matmul", a, b)?;
         if k != k2 {
             return Err(Error::runtime(format!(
-                "matmul: mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n}): shapes {} and {}",
-                show(a.shape()),
-                show(b.shape())
+                "matmul: mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n}): the first's last dimension ({k}) must equal the second's last but one ({k2}){}",
+                if a.ndim().max(b.ndim()) > 2 { format!("; shapes {} and {}", show(a.shape()), show(b.shape())) } else { String::new() }
             )));
         }
         let mut sizes = broadcast("matmul", &a.shape()[..a.ndim() - 2], &b.shape()[..b.ndim() - 2])?;
@@ -46,6 +47,12 @@ impl Primitive for Product {
 
     fn reads(&self) -> Reads {
         Reads::OTHERS
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let ndim = batch.examples.iter().map(|t| t.ndim()).max().unwrap_or(0);
+        let (a, b) = (batch.aligned(0, ndim)?, batch.aligned(1, ndim)?);
+        crate::transform::bind(self, &[&a, &b]).map(Some)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

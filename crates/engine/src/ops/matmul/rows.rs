@@ -4,7 +4,7 @@ use super::product::{Product, check_dtypes};
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::transform::bind1;
-use flambeau_base::{Complex64, DType, Error, Result, Scalar, show};
+use flambeau_base::{DType, Error, Result, Scalar, show};
 use smallvec::SmallVec;
 
 impl Tensor {
@@ -116,11 +116,11 @@ pub(super) fn weighted(a: &Args, product: impl Fn(&Tensor, &Tensor) -> Result<Te
 }
 
 fn weighted_sum(op: &str, input: &Tensor, product: Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
-    let scaled = if is_one(alpha) { product } else { product.mul(alpha)? };
-    if beta.to_complex() == Complex64::new(0.0, 0.0) {
+    let scaled = if alpha.is(1.0) { product } else { product.mul(alpha)? };
+    if beta.is(0.0) {
         return Ok(scaled);
     }
-    let sum = if is_one(beta) { scaled.add(input)? } else { scaled.add(&input.mul(beta)?)? };
+    let sum = if beta.is(1.0) { scaled.add(input)? } else { scaled.add(&input.mul(beta)?)? };
     if sum.shape() != scaled.shape() {
         return Err(Error::runtime(format!(
             "{op}: input of shape {} does not broadcast to the product's shape {}",
@@ -129,10 +129,6 @@ fn weighted_sum(op: &str, input: &Tensor, product: Tensor, [beta, alpha]: [Scala
         )));
     }
     Ok(sum)
-}
-
-fn is_one(s: Scalar) -> bool {
-    s.to_complex() == Complex64::new(1.0, 0.0)
 }
 
 fn matmul(a: &Args) -> Result<Out> {

@@ -2,11 +2,12 @@
 
 use super::second_vjp;
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, is_grad_enabled};
+use crate::autograd::{Cx, Grads};
 use crate::backend::{backend, layers};
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Outputs, Primitive, Reads};
 use crate::transform::bind;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, Result, broadcast, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -105,6 +106,10 @@ impl Primitive for Attention {
         i == 0
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_folded(self, batch.inputs.len())
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(*self)
     }
@@ -163,6 +168,10 @@ impl Primitive for AttentionBackward {
 
     fn reads(&self) -> Reads {
         Reads::inputs(0b11111)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_folded(self, batch.inputs.len())
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -252,7 +261,7 @@ impl Tensor {
         check(q, k, v, options)?;
         let width = q.shape()[q.ndim() - 1];
         let scale = options.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
-        let mask_grad = options.mask.is_some_and(|m| m.requires_grad()) && is_grad_enabled();
+        let mask_grad = options.mask.is_some_and(|m| m.is_followed());
         let plain = options.dropout == 0.0 && !mask_grad;
         if plain && let Some([q4, k4, v4]) = four_dimensional(q, k, v)? {
             let mask = options.mask.map(|m| mask4(m, q, k)).transpose()?;

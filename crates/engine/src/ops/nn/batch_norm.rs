@@ -90,7 +90,7 @@ fn update(running: Running, mean: &Tensor, variance: &Tensor, count: f64, moment
     for (running, new) in [(running.0, mean), (running.1, &unbiased)] {
         if let Some(running) = running {
             let kept = running.to_dtype(new.dtype())?.mul(1.0 - momentum)?;
-            running.copy_(&kept.add(&new.mul(momentum)?.reshape_to(running.shape())?)?)?;
+            running.copy_(&kept.add(&new.settled().mul(momentum)?.reshape_to(running.shape())?)?)?;
         }
     }
     Ok(())
@@ -222,7 +222,7 @@ impl Tensor {
         let _guard = no_grad();
         for (running, found) in [(running_mean, mean), (running_var, var)] {
             if let (Some(running), Some(found), true) = (running, found, use_input_stats) {
-                running.copy_(&found.reshape(&[batch, channels])?.mean_dims(Some(&[0]), false, None)?)?;
+                running.copy_(&found.settled().reshape(&[batch, channels])?.mean_dims(Some(&[0]), false, None)?)?;
             }
         }
         drop(_guard);

@@ -230,7 +230,7 @@ impl Tensor {
         check_float("cross_entropy", self.dtype())?;
         let rows = Rows::of("cross_entropy", self, target, weight)?;
         let op = CrossEntropy { reduction, ignore_index, smoothing: label_smoothing };
-        let loss = if crate::autograd::is_grad_enabled() && weight.is_some_and(|w| w.requires_grad()) {
+        let loss = if weight.is_some_and(|w| w.is_followed()) {
             // The kernel has no gradient for the weights; its parts have.
             op.decompose(&rows.input, &rows.target, weight)?
         } else {

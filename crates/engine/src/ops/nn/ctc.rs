@@ -88,7 +88,7 @@ impl Primitive for Ctc {
     }
 }
 
-/// The derivative of [`Ctc`]: inputs are the gradient, the forward inputs and outputs. It has none itself.
+/// The derivative of [`Ctc`]: inputs are the gradient, the forward inputs and outputs.
 #[derive(Clone, Copy, Debug)]
 struct CtcBackward(Ctc);
 
@@ -108,6 +108,26 @@ impl Primitive for CtcBackward {
             // SAFETY: as in the forward pass.
             unsafe { backend(out.device())?.ctc_backward(&call, dense[0].data_ptr()?, out.data_ptr_mut()?) }
         })
+    }
+
+    /// It is linear in the gradient of each loss; the second derivatives in the probabilities are not there.
+    fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
+        let mut out: Grads = smallvec![None; cx.inputs()];
+        let Some(seed) = grads[0].take() else { return Ok(out) };
+        if cx.needs(1) {
+            return Err(Error::not_implemented("derivative for ctc_loss_backward is not implemented"));
+        }
+        if cx.needs(0) {
+            let mut all = (0..cx.inputs()).map(|i| cx.input(i)).collect::<Result<SmallVec<[Tensor; 6]>>>()?;
+            all[0] = all[0].ones_like()?;
+            let each = bind(self, &all.iter().collect::<SmallVec<[&Tensor; 6]>>())?.swap_remove(0);
+            out[0] = Some(each.mul(&seed)?.sum_dims(Some(&[0, 2]), false, None)?);
+        }
+        Ok(out)
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::inputs(0b11_1111)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -43,6 +43,9 @@ fn check(op: &'static str, x: &Tensor, target: &Target) -> Result<()> {
             show(&results)
         )));
     }
+    let all: Spatial = target.iter().map(|t| t.0).collect();
+    // Tables as long as the result are made first: a result that memory cannot hold is refused before.
+    Tensor::empty(&with_last(x.shape(), &all), x.dtype(), x.device())?;
     if x.shape()[1] == 0 {
         return Err(Error::runtime(format!(
             "{op}: Non-empty {}D data tensor expected but got a tensor with sizes {}",
@@ -151,6 +154,9 @@ fn target(a: &Args, op: &str, n: usize, size_at: usize, factors_at: usize) -> Re
             .collect(),
         (Some(sizes), None) => Err(Error::runtime(format!("{op}: It is expected output_size equals to {n}, but got size {}", sizes.len()))),
         (None, Some(factors)) if factors.len() == n && x.ndim() == n + 2 => {
+            if let Some(f) = factors.iter().find(|f| !f.is_finite()) {
+                return Err(Error::runtime(format!("{op}: a scale factor is a finite number, got {f}")));
+            }
             Ok(factors.iter().zip(&x.shape()[2..]).map(|(&f, &size)| ((size as f64 * f).max(0.0) as usize, Some(f))).collect())
         }
         (None, Some(factors)) => Err(Error::runtime(format!(

@@ -3,10 +3,12 @@
 use super::pool::{Given, Window, adaptive_range, adaptive_sizes};
 use super::spatial::{channels_last, into_packed_in, packed_in, spatial_format, with_last};
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, is_grad_enabled};
+use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
 use crate::backend::spatial as kernel;
+use crate::ops::Outputs;
 use crate::ops::{OutSpec, Primitive, Reads};
+use crate::transform::vectorize::Batch;
 use crate::transform::{bind, bind1};
 use flambeau_base::{DType, Error, Layout, MemoryFormat, Result, show};
 use smallvec::{SmallVec, smallvec};
@@ -72,7 +74,7 @@ pub(super) struct MaxPool {
 impl MaxPool {
     /// Carries it out; the places come second where they are wanted or a gradient will need them.
     fn apply(mut self, x: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
-        self.places |= is_grad_enabled() && x.requires_grad();
+        self.places |= x.is_followed();
         bind(&self, &[x])
     }
 
@@ -169,6 +171,10 @@ impl Primitive for MaxPool {
         i == 0
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_all(self)
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(self.clone())
     }
@@ -243,6 +249,10 @@ impl Primitive for MaxPoolBackward {
 
     fn reads(&self) -> Reads {
         Reads::inputs(0b110)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_all(self)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

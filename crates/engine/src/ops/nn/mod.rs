@@ -34,9 +34,9 @@ mod taps;
 
 use super::Op;
 use crate::Tensor;
-use crate::autograd::{BackwardOptions, Cx, Grads, enable_grad, grad, is_grad_enabled};
-use crate::ops::view::{Reshape, view};
-use flambeau_base::{DType, Dims, Error, Layout, Result};
+use crate::autograd::{BackwardOptions, Cx, Grads, enable_grad, grad};
+use crate::transform::functional::Level;
+use flambeau_base::{DType, Error, Layout, Result};
 
 pub use attention::{AttentionOptions, attention_composite};
 pub use average_pool::Divisor;
@@ -82,19 +82,11 @@ pub(crate) type Composite<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 ///
 /// Each input is taken by itself, also where one depends on another.
 pub(crate) fn vjp_of(f: Composite, inputs: &[Tensor], wanted: &[bool], grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
-    let create_graph = is_grad_enabled();
+    let level = Level::differentiate();
     let _guard = enable_grad();
     let mut fresh = Vec::with_capacity(inputs.len());
     for (t, &wanted) in inputs.iter().zip(wanted) {
-        fresh.push(match (wanted, create_graph && t.requires_grad()) {
-            (false, _) => t.clone(),
-            (true, true) => view(Reshape { sizes: Dims::from_slice(t.shape()), of_copy: false }, t)?,
-            (true, false) => {
-                let leaf = t.alias();
-                leaf.set_requires_grad(true)?;
-                leaf
-            }
-        });
+        fresh.push(if wanted { level.wrap(t).requiring_grad()? } else { t.clone() });
     }
     let outputs = f(&fresh)?;
     let (mut roots, mut seeds) = (Vec::new(), Vec::new());
@@ -106,8 +98,8 @@ pub(crate) fn vjp_of(f: Composite, inputs: &[Tensor], wanted: &[bool], grads: &[
     if roots.is_empty() || asked.is_empty() {
         return Ok(vec![None; inputs.len()]);
     }
-    let mut found = grad(&roots, &asked, &seeds, BackwardOptions { retain_graph: create_graph, create_graph })?.into_iter();
-    Ok(wanted.iter().map(|&w| if w { found.next().flatten() } else { None }).collect())
+    let mut found = grad(&roots, &asked, &seeds, BackwardOptions::default())?.into_iter();
+    Ok(wanted.iter().map(|&w| if w { found.next().flatten().map(|g| level.unwrap(&g)) } else { None }).collect())
 }
 
 /// The derivative of a backward primitive, from the composite form of the forward one.

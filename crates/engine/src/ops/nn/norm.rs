@@ -8,7 +8,8 @@ use crate::backend::{backend, layers};
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Outputs, Primitive, Reads};
 use crate::transform::bind;
-use flambeau_base::{DType, Error, Layout, Result, show};
+use crate::transform::vectorize::Batch;
+use flambeau_base::{DType, Dims, Error, Layout, Result, show};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 
@@ -112,6 +113,23 @@ impl Primitive for Norm {
 
     fn differentiable(&self, i: usize) -> bool {
         i == 0
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if !batch.has_batch[1..].contains(&true) {
+            return batch.on_inputs(self);
+        }
+        // The parameters of an example stand against all its rows.
+        let ndim = batch.examples[0].ndim();
+        let plain = Norm { weight: false, bias: false, ..*self };
+        let mut out = bind(&plain, &[&batch.front(0)?])?;
+        if self.weight {
+            out[0] = out[0].mul(&batch.aligned(1, ndim)?)?;
+        }
+        if self.bias {
+            out[0] = out[0].add(&batch.aligned(1 + self.weight as usize, ndim)?)?;
+        }
+        Ok(Some(out))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -235,6 +253,34 @@ impl Primitive for NormBackward {
 
     fn reads(&self) -> Reads {
         Reads::inputs(if self.norm.weight { 0b111 } else { 0b11 })
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let (g, x) = (batch.front(0)?, batch.front(1)?);
+        let stats = 2 + self.norm.weight as usize;
+        let (mean, rstd) = (batch.front(stats)?, batch.front(stats + 1)?);
+        let mut out = Outputs::new();
+        if self.needs[0] {
+            let weighted = if self.norm.weight { g.mul(&batch.aligned(2, batch.examples[1].ndim())?)? } else { g.clone() };
+            let plain = NormBackward { norm: Norm { weight: false, bias: false, ..self.norm }, needs: [true, false, false] };
+            out.extend(bind(&plain, &[&weighted, &x, &mean, &rstd])?);
+        }
+        // What the parameters of an example get is summed over its rows.
+        let rows: SmallVec<[i64; 6]> = (1..(x.ndim() - self.norm.axes) as i64).collect();
+        let summed = |t: Tensor| if rows.is_empty() { Ok(t) } else { t.sum_dims(Some(&rows), false, None) };
+        if self.needs[1] {
+            let along = |t: &Tensor| -> Result<Tensor> {
+                let mut sizes = Dims::from_slice(t.shape());
+                sizes.extend(std::iter::repeat_n(1, self.norm.axes));
+                t.reshape_to(&sizes)
+            };
+            let shifted = if self.norm.centred { x.sub(&along(&mean)?)? } else { x.clone() };
+            out.push(summed(g.mul(&shifted.mul(&along(&rstd)?)?)?)?.to_dtype(x.dtype())?);
+        }
+        if self.needs[2] {
+            out.push(summed(g)?);
+        }
+        Ok(Some(out))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

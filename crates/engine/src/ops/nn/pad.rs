@@ -92,10 +92,12 @@ impl Primitive for ConstantPad {
 fn padded_sizes(op: &str, sizes: &[usize], amounts: &[(i64, i64)]) -> Result<Dims> {
     let mut out = Dims::new();
     for (d, (&n, &(before, behind))) in sizes.iter().zip(amounts).enumerate() {
-        let size = (n as i64).checked_add(before).and_then(|s| s.checked_add(behind));
-        match size.map(usize::try_from) {
-            Some(Ok(size)) => out.push(size),
-            _ => {
+        // What is cut off has to be there before anything is added.
+        let left = (n as i64).checked_add(before.min(0)).and_then(|s| s.checked_add(behind.min(0))).filter(|&s| s >= 0);
+        let size = left.and_then(|s| s.checked_add(before.max(0))).and_then(|s| s.checked_add(behind.max(0)));
+        match size {
+            Some(size) => out.push(size as usize),
+            None => {
                 return Err(Error::runtime(format!(
                     "{op}: The input size {n}, plus negative padding {before} and {behind} resulted in a negative output size, which is invalid. Check dimension {d} of your input of shape {}.",
                     show(sizes)

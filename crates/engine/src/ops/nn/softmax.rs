@@ -4,9 +4,11 @@ use super::{around, check_float, into_packed, like, packed};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{backend, layers};
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Result, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -62,6 +64,13 @@ impl Primitive for Softmax {
 
     fn reads(&self) -> Reads {
         Reads::OUTPUT
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.examples[0].ndim() == 0 {
+            return Ok(None);
+        }
+        batch.on_all(&Softmax { dim: self.dim + 1, ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -124,6 +133,13 @@ impl Primitive for SoftmaxBackward {
 
     fn reads(&self) -> Reads {
         Reads::inputs(0b11)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.examples[0].ndim() == 0 {
+            return Ok(None);
+        }
+        batch.on_all(&SoftmaxBackward(Softmax { dim: self.0.dim + 1, ..self.0.clone() }))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

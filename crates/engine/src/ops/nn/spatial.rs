@@ -1,7 +1,7 @@
 //! What pools, paddings and resamplings share: memory formats, sizes given once for all dimensions.
 
 use crate::Tensor;
-use crate::autograd::{Cx, Grads, is_grad_enabled};
+use crate::autograd::{Cx, Grads};
 use crate::ops::table::Args;
 use crate::ops::{OutSpec, Outputs, Primitive, copy_into};
 use crate::transform::bind1;
@@ -124,5 +124,5 @@ impl Primitive for Tie {
 
 /// A gradient that can be differentiated again, as PyTorch's are where its backward kernel is handed the input, with zeros as the result.
 pub(super) fn tied(grad: Tensor, x: &Tensor) -> Result<Tensor> {
-    if is_grad_enabled() && x.requires_grad() { bind1(&Tie, &[&grad, x]) } else { Ok(grad) }
+    if x.is_followed() { bind1(&Tie, &[&grad, x]) } else { Ok(grad) }
 }

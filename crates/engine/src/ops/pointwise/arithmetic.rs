@@ -105,6 +105,13 @@ fn scaled<'a>(a: &'a Args, plain: &'static Spec, scaled: &'static Spec) -> Chose
         Operand::Tensor(t) => t.dtype().is_integral(),
         Operand::Scalar(s) => s.is_integral(),
     };
+    let complex = |o: Operand| match o {
+        Operand::Tensor(t) => t.dtype().is_complex(),
+        Operand::Scalar(s) => s.dtype().is_complex(),
+    };
+    if alpha.dtype().is_complex() && !complex(x) && !complex(y) {
+        return Err(Error::runtime(format!("{}: For non-complex input tensors, argument alpha must not be a complex number.", plain.name)));
+    }
     if !alpha.is_integral() && integral(x) && integral(y) {
         return Err(Error::runtime(format!(
             "{}: For integral input tensors, argument alpha must not be a floating point number.",

@@ -4,10 +4,13 @@ use super::{Operand, Rule, Spec, call_inplace, run_program};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::hash::QuickHasher;
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, choose};
 use crate::ops::{OutSpec, Primitive, Reads};
 use crate::tensor::{Overlap, lazy, overlap};
 use crate::transform::bind1;
+use crate::transform::forward::Tangents;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Device, Error, Layout, MemoryFormat, Result, Scalar};
 use flambeau_ir::{Body, Program, Val};
 use smallvec::{SmallVec, smallvec};
@@ -56,6 +59,21 @@ impl Primitive for Cast {
 
     fn elementwise(&self) -> bool {
         true
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if !matches!(self.format, MemoryFormat::Preserve | MemoryFormat::Contiguous) {
+            return Ok(None);
+        }
+        batch.on_inputs(self)
+    }
+
+    fn jvp(&self, inputs: &[&Tensor], tangents: &Tangents) -> Result<Option<Tangents>> {
+        let Some(t) = &tangents[0] else { return Ok(None) };
+        if self.dtype.is_some_and(|d| !d.is_differentiable()) || t.dtype() != inputs[0].dtype() {
+            return Ok(None);
+        }
+        Ok(Some(smallvec![Some(bind1(self, &[t])?)]))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -38,6 +38,7 @@ use super::{OutSpec, Outputs, Primitive, Reads};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Operand as Memory, backend};
+use crate::transform::vectorize::Batch;
 use crate::transform::{bind_inplace, bind_out, bind1};
 use flambeau_base::{DType, Device, Error, Layout, Promotion, Result, Scalar, Strides, broadcast_all, default_dtype};
 use flambeau_ir::{Body, Program, Val};
@@ -384,6 +385,22 @@ impl Primitive for Pointwise {
 
     fn elementwise(&self) -> bool {
         true
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let ndim = batch.examples.iter().map(|t| t.ndim()).max().unwrap_or(0);
+        let mut inputs: SmallVec<[Tensor; 3]> = (0..batch.inputs.len()).map(|i| batch.aligned(i, ndim)).collect::<Result<_>>()?;
+        // A number for each example takes part in promotion as a number does, not as the vector of them would.
+        let (compute, _) = self.dtypes(batch.examples)?;
+        let below = self.dtypes(&inputs.iter().collect::<SmallVec<[&Tensor; 3]>>())?.0;
+        if self.spec.rule != Rule::First && below != compute {
+            for (i, t) in inputs.iter_mut().enumerate() {
+                if batch.has_batch[i] && batch.examples[i].ndim() == 0 && t.dtype() != DType::Bool {
+                    *t = t.to_dtype(compute)?;
+                }
+            }
+        }
+        crate::transform::bind(self, &inputs.iter().collect::<SmallVec<[&Tensor; 3]>>()).map(Some)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

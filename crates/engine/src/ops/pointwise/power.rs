@@ -23,7 +23,7 @@ static POW_2: Spec =
 fn base_gradient(g: &Tensor, x: &Tensor, e: &Arg) -> Result<Tensor> {
     match e {
         Arg::Scalar(Scalar::Complex(z)) => g.mul(&x.pow(Scalar::Complex(*z - 1.0))?.mul(Scalar::Complex(*z))?),
-        Arg::Scalar(s) if s.to_f64() == 0.0 => Tensor::zeros(g.shape(), g.dtype(), g.device()),
+        Arg::Scalar(s) if s.is(0.0) => Tensor::zeros(g.shape(), g.dtype(), g.device()),
         Arg::Scalar(s) => g.mul(&x.pow(s.to_f64() - 1.0)?.mul(s.to_f64())?),
         Arg::Tensor(e) => {
             let slope = g.mul(&e.mul(&x.pow(&e.sub(1.0)?)?)?)?;
@@ -38,7 +38,7 @@ fn exponent_gradient(g: &Tensor, x: &Arg, y: &Tensor) -> Result<Tensor> {
         Arg::Scalar(s) if s.to_complex() != Complex64::ZERO && y.dtype().is_complex() => {
             g.mul(&y.mul(Scalar::Complex(s.to_complex().ln()))?)
         }
-        Arg::Scalar(s) if s.to_f64() == 0.0 => {
+        Arg::Scalar(s) if s.is(0.0) => {
             let zero = Tensor::zeros(g.shape(), g.dtype(), g.device())?;
             Tensor::where_(&y.isinf()?, &y.neg()?.mul(g)?, &zero)
         }

@@ -1,6 +1,6 @@
 //! Dropout of whole channels, dropout for self-normalising networks, and the randomised leaky ReLU.
 
-use super::{draw, generator, with_real};
+use super::{draw, draw_by, generator, with_real};
 use crate::Tensor;
 use crate::ops::fft::real_of;
 use crate::ops::table::{Args, Op, Out, function, place};
@@ -107,7 +107,7 @@ fn slopes(x: &Tensor, lower: f64, upper: f64, g: Option<Generator>) -> Result<Te
     let (x, g) = (x.detach()?.to_dtype(dtype)?, generator(g));
     with_real!("rrelu", dtype, T => {
         let values = x.to_vec::<T>()?;
-        draw::<T>(&slopes, &g, |s, out| s.rrelu_slopes(out, &values, lower, upper))
+        draw_by::<T>(&slopes, &g, |s, out| s.rrelu_slopes(out, &values, lower, upper))
     })?;
     Ok(slopes)
 }

@@ -9,6 +9,7 @@ use super::table::Op;
 use crate::Tensor;
 use crate::random::{Generator, Stream, default_generator};
 use crate::tensor::Element;
+use crate::transform::{level, vectorize};
 use flambeau_base::{DType, Layout, Result};
 
 /// The files of this family, each with its rows.
@@ -22,6 +23,14 @@ pub(crate) fn generator(given: Option<Generator>) -> Generator {
 ///
 /// A tensor with gaps gets its draws by way of a dense one. The version counter and gradients are the caller's.
 pub(crate) fn draw<T: Element>(t: &Tensor, generator: &Generator, f: impl FnOnce(&mut Stream, &mut [T]) -> Result<()>) -> Result<()> {
+    if level::depth() > 0
+        && let Some(batch) = vectorize::batch_to_draw(t)?
+    {
+        let _beneath = level::beneath(batch.level);
+        draw(&batch.whole, generator, f)?;
+        t.promote_to_batch(batch.level, batch.whole);
+        return Ok(());
+    }
     if t.numel() == 0 || t.device().is_meta() {
         return f(&mut generator.lock(), &mut []);
     }
@@ -36,12 +45,20 @@ pub(crate) fn draw<T: Element>(t: &Tensor, generator: &Generator, f: impl FnOnce
     f(&mut generator.lock(), elements)
 }
 
+/// [`draw`] by parameters of each element, which are those of one example: a batch is drawn example by example.
+pub(crate) fn draw_by<T: Element>(t: &Tensor, generator: &Generator, f: impl FnOnce(&mut Stream, &mut [T]) -> Result<()>) -> Result<()> {
+    if level::depth() > 0 && vectorize::batch_to_draw(t)?.is_some() {
+        return Err(level::refuse_read());
+    }
+    draw(t, generator, f)
+}
+
 /// Fills a tensor in place: directly where nothing is recorded, else through a copy that autograd sees.
 pub(crate) fn fill_inplace(op: &str, t: &Tensor, fill: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
-    let recording = crate::autograd::is_grad_enabled() && t.requires_grad();
+    let recording = t.is_followed();
     crate::autograd::inplace::check(op, t, recording)?;
     t.check_writable(op)?;
-    if recording {
+    if recording || t.is_batched() {
         let fresh = t.empty_like()?;
         fill(&fresh)?;
         t.copy_(&fresh)?;
@@ -128,7 +145,7 @@ pub(crate) use with_drawable;
 
 /// A draw that depends on tensors which may require gradients: these are zeros.
 pub(super) fn drawn_from(drawn: &Tensor, parameters: &[&Tensor]) -> Result<Tensor> {
-    if !crate::autograd::is_grad_enabled() || !parameters.iter().any(|t| t.requires_grad()) {
+    if !parameters.iter().any(|t| t.is_followed()) {
         return Ok(drawn.clone());
     }
     let always = Tensor::ones(&[], DType::Bool, drawn.device())?;

@@ -4,14 +4,14 @@ use super::{generator, with_drawable, with_real};
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, function, out_rule, place};
 use crate::random::{Generator, dirichlet_grad, gamma_grad};
-use flambeau_base::{DType, Error, Layout, Result, show};
+use flambeau_base::{DType, Error, Result, show};
 
 /// Ones with the probabilities in `p`, else zeros; drawn in logical order.
 pub(super) fn bernoulli_each(p: &Tensor, dtype: DType, g: &Generator) -> Result<Tensor> {
     let out = Tensor::empty(p.shape(), dtype, p.device())?;
     with_real!("bernoulli", p.dtype(), P => {
         let p = p.to_vec::<P>()?;
-        with_drawable!("bernoulli", dtype, T => super::draw::<T>(&out, g, |s, out| s.bernoulli_each(out, &p)))
+        with_drawable!("bernoulli", dtype, T => super::draw_by::<T>(&out, g, |s, out| s.bernoulli_each(out, &p)))
     })?;
     Ok(out)
 }
@@ -19,12 +19,7 @@ pub(super) fn bernoulli_each(p: &Tensor, dtype: DType, g: &Generator) -> Result<
 fn bernoulli(a: &Args) -> Result<Out> {
     let p = a.tensor(0)?;
     let drawn = bernoulli_each(p, p.dtype(), &generator(a.opt_generator(1)?))?;
-    let out = Tensor::empty_layout(
-        Layout::in_format("bernoulli", p.shape(), flambeau_base::MemoryFormat::Preserve, Some(p.layout()))?,
-        p.dtype(),
-        p.device(),
-    )?;
-    crate::ops::copy_into(&out, &drawn)?;
+    let out = if p.is_contiguous() || !p.layout().is_non_overlapping_and_dense() { drawn } else { drawn.laid_out_as(p.layout())? };
     Ok(super::drawn_from(&out, &[p])?.into())
 }
 
@@ -49,7 +44,7 @@ impl Tensor {
         let g = generator(g);
         with_real!("multinomial", self.dtype(), T => {
             let weights = self.to_vec::<T>()?;
-            super::draw::<i64>(&out, &g, |s, out| s.multinomial(&weights, categories, out, samples, replacement))
+            super::draw_by::<i64>(&out, &g, |s, out| s.multinomial(&weights, categories, out, samples, replacement))
         })?;
         Ok(out)
     }
@@ -67,7 +62,7 @@ fn poisson(a: &Args) -> Result<Out> {
     let out = Tensor::empty(rates.shape(), rates.dtype(), rates.device())?;
     with_real!("poisson", rates.dtype(), T => {
         let rates = rates.to_vec::<T>()?;
-        super::draw::<T>(&out, &g, |s, out| s.poisson(out, &rates))
+        super::draw_by::<T>(&out, &g, |s, out| s.poisson(out, &rates))
     })?;
     Ok(super::drawn_from(&out, &[a.tensor(0)?])?.into())
 }
@@ -77,7 +72,7 @@ fn standard_gamma(a: &Args) -> Result<Out> {
     let out = Tensor::empty(shapes.shape(), shapes.dtype(), shapes.device())?;
     with_real!("_standard_gamma", shapes.dtype(), T => {
         let shapes = shapes.to_vec::<T>()?;
-        super::draw::<T>(&out, &g, |s, out| s.gamma(out, &shapes))
+        super::draw_by::<T>(&out, &g, |s, out| s.gamma(out, &shapes))
     })?;
     Ok(out.into())
 }
@@ -88,7 +83,7 @@ fn sample_dirichlet(a: &Args) -> Result<Out> {
     let width = shapes.shape().last().copied().unwrap_or(1);
     with_real!("_sample_dirichlet", shapes.dtype(), T => {
         let shapes = shapes.to_vec::<T>()?;
-        super::draw::<T>(&out, &g, |s, out| s.dirichlet(out, &shapes, width))
+        super::draw_by::<T>(&out, &g, |s, out| s.dirichlet(out, &shapes, width))
     })?;
     Ok(out.into())
 }
@@ -106,7 +101,7 @@ fn binomial(a: &Args) -> Result<Out> {
     let out = Tensor::empty(both[0].shape(), counts.dtype(), counts.device())?;
     with_real!("binomial", counts.dtype(), T => {
         let (counts, p) = (both[0].to_vec::<T>()?, both[1].to_vec::<T>()?);
-        super::draw::<T>(&out, &g, |s, out| s.binomial(out, &counts, &p))
+        super::draw_by::<T>(&out, &g, |s, out| s.binomial(out, &counts, &p))
     })?;
     Ok(out.into())
 }

@@ -5,10 +5,12 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
 use crate::backend::layers::LogSumExp as Call;
+use crate::ops::Outputs;
 use crate::ops::nn::{check_float, packed};
 use crate::ops::table::{Op, function, place};
 use crate::ops::{OutSpec, Primitive, Reads, copy_into};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{Dims, Layout, Result, default_dtype};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -76,6 +78,10 @@ impl Primitive for LogSumExp {
 
     fn reads(&self) -> Reads {
         Reads::both(1, 1)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_inputs(&LogSumExp { dims: self.dims << 1 })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

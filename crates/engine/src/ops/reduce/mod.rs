@@ -19,6 +19,8 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{Combine, Operand as Memory, Reduce, backend};
 use crate::hash::QuickHasher;
+use crate::ops::Outputs;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, Result, Scalar, Strides};
 use flambeau_ir::{Body, Program, Val};
 use smallvec::{SmallVec, smallvec};
@@ -204,6 +206,10 @@ impl Primitive for Reduction {
 
     fn differentiable(&self, _: usize) -> bool {
         self.spec.vjp.is_some()
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_inputs(&Reduction { dims: self.dims << 1, ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -4,9 +4,11 @@ use super::{ReduceSpec, Reduction, dims_mask};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads, no_grad};
 use crate::backend::Combine;
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::ops::{OutSpec, Primitive, Reads, copy_into};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Error, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -136,6 +138,14 @@ impl Primitive for VectorNorm {
 
     fn reads(&self) -> Reads {
         Reads::both(1, 1)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if self.dims == 0 {
+            // No dimensions would mean all of them.
+            return Ok(None);
+        }
+        batch.on_inputs(&VectorNorm { dims: self.dims << 1, ..*self })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

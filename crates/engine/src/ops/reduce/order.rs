@@ -5,10 +5,12 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
 use crate::backend::layers::Kth;
+use crate::ops::Outputs;
 use crate::ops::nn::packed;
 use crate::ops::table::{Args, Op, Out, function};
 use crate::ops::{OutSpec, Primitive, Reads, copy_into};
 use crate::transform::bind;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -84,6 +86,13 @@ impl Primitive for Median {
         Reads::both(0, 0b10)
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.examples[0].ndim() == 0 {
+            return Ok(None);
+        }
+        batch.on_all(&Median { dim: self.dim + 1, ..*self })
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(*self)
     }
@@ -109,7 +118,7 @@ fn of_all(x: &Tensor, skip_nan: bool) -> Result<Tensor> {
         return Tensor::full(&[], f64::NAN, x.dtype(), x.device());
     }
     let plain = along(&x.alias().reshape(&[-1])?, 0, false, skip_nan)?.0;
-    if !x.requires_grad() || !crate::autograd::is_grad_enabled() {
+    if !x.is_followed() {
         return Ok(plain);
     }
     // The mean of those that equal it has the same value and the gradient that is wanted.

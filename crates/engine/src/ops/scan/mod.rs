@@ -10,6 +10,7 @@ use crate::backend::backend;
 use crate::backend::layers::Scan as Call;
 pub use crate::backend::layers::ScanKind;
 use crate::ops::join::cat;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -105,6 +106,13 @@ impl Primitive for Scan {
             ScanKind::Max | ScanKind::Min => Reads::both(0, 0b10),
             ScanKind::LogSumExp => Reads::both(1, 1),
         }
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.examples[0].ndim() == 0 {
+            return Ok(None);
+        }
+        batch.on_all(&Scan { dim: self.dim + 1, ..*self })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

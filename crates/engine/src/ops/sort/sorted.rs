@@ -3,9 +3,11 @@
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{IndexMode, Operand as Memory, Sort, backend};
+use crate::ops::Outputs;
 use crate::ops::index::Address;
 use crate::ops::{OutSpec, Primitive, Reads, copy_into};
 use crate::transform::bind;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -122,6 +124,13 @@ impl Primitive for Sorted {
         Reads::both(0, 0b10)
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.examples[0].ndim() == 0 {
+            return Ok(None);
+        }
+        batch.on_all(&Sorted { dim: self.dim + 1, ..self.clone() })
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(self.clone())
     }
@@ -178,6 +187,13 @@ impl Primitive for Selected {
 
     fn reads(&self) -> Reads {
         Reads::both(0, 0b10)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if batch.examples[0].ndim() == 0 {
+            return Ok(None);
+        }
+        batch.on_all(&Selected { order: Sorted { dim: self.order.dim + 1, ..self.order.clone() }, ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

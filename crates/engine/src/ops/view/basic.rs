@@ -4,6 +4,7 @@ use super::{View, view};
 use crate::Tensor;
 use crate::autograd::OutputInfo;
 use crate::ops::{OutSpec, Outputs, Primitive};
+use crate::transform::vectorize::Batch;
 use flambeau_base::{Dims, Layout, Result, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -173,6 +174,10 @@ impl Primitive for Detach {
 
     fn differentiable(&self, _: usize) -> bool {
         false
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_inputs(self)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -31,6 +31,8 @@ pub(crate) use window::{slice_range, wrap_index};
 use super::{OutSpec, Outputs, Primitive};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads, OutputInfo, ViewStep};
+use crate::transform::forward::Tangents;
+use crate::transform::vectorize::{Batch, batched_view};
 use flambeau_base::{DType, Error, Layout, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -60,6 +62,9 @@ pub trait View: Clone + Debug + Send + Sync + 'static {
     fn name(&self) -> &'static str {
         Self::NAME
     }
+
+    /// Whether it depends on more of the input's place in memory than its shape: a tangent lies elsewhere.
+    const BY_STRIDES: bool = false;
 
     /// The layout of the result over the input's storage.
     fn layout(&self, input: &Tensor) -> Result<Layout>;
@@ -103,6 +108,21 @@ impl<V: View> Primitive for Viewed<V> {
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let (Some(grad), Some(info)) = (grads[0].take(), cx.input_info(0)) else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(self.0.transpose(&grad, info)?)])
+    }
+
+    fn jvp(&self, inputs: &[&Tensor], tangents: &Tangents) -> Result<Option<Tangents>> {
+        let Some(t) = &tangents[0] else { return Ok(None) };
+        // A tangent lies in memory as it came: where the view needs other strides, it is copied into the input's.
+        let t = match self.0.layout(t) {
+            Ok(_) => t.clone(),
+            Err(_) if V::BY_STRIDES => return Ok(None),
+            Err(_) => t.laid_out_as(inputs[0].layout())?,
+        };
+        Ok(Some(smallvec![Some(view(self.0.clone(), &t)?)]))
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batched_view(&self.0, batch)
     }
 
     fn is_view(&self) -> bool {

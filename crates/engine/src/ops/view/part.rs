@@ -118,10 +118,10 @@ impl Tensor {
         if self.dtype().is_complex() { view(Real, self) } else { Ok(self.clone()) }
     }
 
-    /// Imaginary parts, as a view. `RuntimeError` for real numbers.
+    /// Imaginary parts, as a view. `TypeError` for real numbers.
     pub fn imag(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::runtime(format!(
+            return Err(Error::type_error(format!(
                 "imag: imag is not implemented for tensors with non-complex dtypes, got {}.",
                 self.dtype()
             )));

@@ -4,9 +4,11 @@ use super::dims::distinct;
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{IndexMode, Indexing, Operand as Memory, backend};
+use crate::ops::Outputs;
 use crate::ops::table::{Args, Op, Out, function};
 use crate::ops::{OutSpec, Primitive, copy_into};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{Error, Layout, MemoryFormat, Result, Strides, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -65,6 +67,10 @@ impl Primitive for Flip {
         Ok(smallvec![Some(bind1(self, &[&grad])?)])
     }
 
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_inputs(&Flip(self.0.iter().map(|d| d + 1).collect()))
+    }
+
     fn boxed(&self) -> Box<dyn Primitive> {
         Box::new(self.clone())
     }
@@ -105,6 +111,10 @@ impl Primitive for Roll {
         let n = cx.output_info(0).sizes[self.dim];
         let back = Roll { shift: (n - self.shift) % n.max(1), dim: self.dim };
         Ok(smallvec![Some(bind1(&back, &[&grad])?)])
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_inputs(&Roll { dim: self.dim + 1, ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

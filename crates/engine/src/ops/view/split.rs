@@ -7,6 +7,8 @@ use crate::autograd::{Cx, Grads, OutputInfo, ViewStep};
 use crate::ops::table::{Args, Op, Out, view_row};
 use crate::ops::{OutSpec, Outputs, Primitive, join};
 use crate::transform::bind;
+use crate::transform::forward::Tangents;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{Error, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -79,7 +81,7 @@ impl Pieces for Unbind {
 }
 
 macro_rules! pieces {
-    ($t:ty, $name:expr, $vjp:expr) => {
+    ($t:ty, $name:expr, $vjp:expr, $batched:expr) => {
         impl Primitive for $t {
             fn name(&self) -> &'static str {
                 $name(self)
@@ -105,6 +107,16 @@ macro_rules! pieces {
                 Ok(smallvec![Some(back(self, &grads)?)])
             }
 
+            fn jvp(&self, _: &[&Tensor], tangents: &Tangents) -> Result<Option<Tangents>> {
+                let Some(t) = &tangents[0] else { return Ok(None) };
+                Ok(Some(bind(self, &[t])?.into_iter().map(Some).collect()))
+            }
+
+            fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+                let shifted: fn(&$t) -> $t = $batched;
+                batch.on_inputs(&shifted(self))
+            }
+
             fn is_view(&self) -> bool {
                 true
             }
@@ -123,8 +135,11 @@ macro_rules! pieces {
         }
     };
 }
-pieces!(Split, |s: &Split| if s.with_sizes { "split_with_sizes" } else { "split" }, |s, g| join::cat(g, s.dim as i64));
-pieces!(Unbind, |_: &Unbind| "unbind", |u, g| join::stack(g, u.0 as i64));
+pieces!(Split, |s: &Split| if s.with_sizes { "split_with_sizes" } else { "split" }, |s, g| join::cat(g, s.dim as i64), |s| Split {
+    dim: s.dim + 1,
+    ..s.clone()
+});
+pieces!(Unbind, |_: &Unbind| "unbind", |u, g| join::stack(g, u.0 as i64), |u| Unbind(u.0 + 1));
 
 fn cut(t: &Tensor, dim: usize, lengths: Vec<usize>, with_sizes: bool) -> Result<Vec<Tensor>> {
     Ok(bind(&Split { dim, lengths, with_sizes }, &[t])?.into_vec())

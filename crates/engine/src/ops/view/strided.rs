@@ -22,6 +22,12 @@ pub struct AsStrided {
 }
 
 impl AsStrided {
+    /// The view that is of one layout, of a tensor of another.
+    pub(crate) fn onto(layout: &Layout, origin: &Layout) -> AsStrided {
+        let (sizes, strides) = (Dims::from_slice(layout.sizes()), Strides::from_slice(layout.strides()));
+        AsStrided { sizes, strides, offset: layout.offset(), origin: origin.clone() }
+    }
+
     /// The index in the storage of `input` of the first element.
     fn offset_in(&self, input: &Layout) -> Result<usize> {
         let same = input.sizes() == self.origin.sizes() && input.strides() == self.origin.strides();
@@ -40,6 +46,7 @@ impl AsStrided {
 
 impl View for AsStrided {
     const NAME: &'static str = "as_strided";
+    const BY_STRIDES: bool = true;
 
     fn layout(&self, input: &Tensor) -> Result<Layout> {
         let layout = Layout::strided("as_strided", &self.sizes, &self.strides, self.offset_in(input.layout())?)?;

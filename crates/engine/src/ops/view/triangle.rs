@@ -4,10 +4,12 @@ use super::window::{diagonal_span, embed};
 use super::{Step, Window, zero_fill};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
+use crate::ops::Outputs;
 use crate::ops::create::Options;
 use crate::ops::table::{Args, Op, Out, function, place, view_row};
 use crate::ops::{OutSpec, Primitive, copy_into};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -72,6 +74,10 @@ impl Primitive for Triangle {
     fn vjp(&self, _: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(grad) = grads[0].take() else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind1(self, &[&grad])?)])
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        batch.on_inputs(self)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -5,6 +5,7 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads, OutputInfo};
 use crate::ops::{OutSpec, Outputs, Primitive};
 use crate::transform::bind1;
+use crate::transform::vectorize::{Batch, Lifted};
 use flambeau_base::{Dims, Error, Layout, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -157,6 +158,12 @@ impl<V: View> Primitive for Embed<V> {
     fn vjp(&self, _: &Cx, grads: &mut Grads) -> Result<Grads> {
         let Some(grad) = grads[0].take() else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind1(&Viewed(self.view.clone()), &[&grad])?)])
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        let mut sizes = Dims::from_slice(&[batch.size]);
+        sizes.extend_from_slice(&self.sizes);
+        batch.on_inputs(&Embed { view: Lifted::new(&self.view), sizes })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

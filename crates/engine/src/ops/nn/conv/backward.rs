@@ -5,6 +5,7 @@ use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::ops::{OutSpec, Outputs, Primitive, Reads};
 use crate::transform::bind1;
+use crate::transform::vectorize::Batch;
 use flambeau_base::{Dims, Error, Result};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
@@ -122,6 +123,20 @@ impl Primitive for Backward {
 
     fn reads(&self) -> Reads {
         Reads::inputs(0b111)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        // The gradient of the input alone: that of a weight is one for each example.
+        if self.needs != [true, false, false] || batch.has_batch[2] {
+            return Ok(None);
+        }
+        let mut of_input = self.input();
+        of_input.sizes[0] *= batch.size;
+        let (g, w) = (batch.front(0)?.flatten(0, 1)?, batch.inputs[2]);
+        let found = bind1(&of_input, &[&g, w])?;
+        let mut sizes = Dims::from_slice(&[batch.size, found.shape()[0] / batch.size]);
+        sizes.extend_from_slice(&found.shape()[1..]);
+        Ok(Some(smallvec![found.reshape_to(&sizes)?]))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

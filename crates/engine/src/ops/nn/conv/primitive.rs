@@ -8,7 +8,9 @@ use super::backward::Backward;
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::{backend, layers};
+use crate::ops::Outputs;
 use crate::ops::{OutSpec, Primitive, Reads};
+use crate::transform::vectorize::Batch;
 use crate::transform::{bind, bind1};
 use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Result};
 use smallvec::{SmallVec, smallvec};
@@ -175,6 +177,15 @@ impl Primitive for Convolution {
     fn reads(&self) -> Reads {
         // The derivative is one operation of both, which says nothing of values that it need not have.
         Reads::inputs(0b11)
+    }
+
+    fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
+        if self.kind == Kind::Weight {
+            return Ok(None);
+        }
+        let mut sizes = self.sizes.clone();
+        sizes[0] *= batch.size;
+        batch.on_folded(&self.other(self.kind, &sizes), 1)
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
