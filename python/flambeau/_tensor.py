@@ -1,6 +1,6 @@
 """``Tensor``: what Python adds to the native tensor."""
 
-from . import _C
+from . import _C, _tensor_more
 
 __all__ = ["Tensor"]
 
@@ -184,9 +184,7 @@ class Tensor(_C.TensorBase):
 
         return lu(self, pivot, get_infos)
 
-    def to_sparse(self, *args, **kwargs):
-        """Refused: sparse tensors are not part of flambeau."""
-        raise NotImplementedError("to_sparse: sparse tensors are not part of flambeau; keep indices and values in two tensors")
 
 
+_tensor_more.install(Tensor)
 _C._set_tensor_class(Tensor)

@@ -285,6 +285,7 @@ fn vecdot(a: &Args) -> Result<Out> {
 fn vander(a: &Args) -> Result<Out> {
     let x = a.tensor(0)?;
     let x = if x.dtype() == DType::Bool || x.dtype().is_integral() { x.to_dtype(DType::I64)? } else { x.clone() };
+    let x = if x.ndim() == 0 { x.unsqueeze(0)? } else { x };
     let n = a.opt_int(1)?.unwrap_or_else(|| x.shape().last().copied().unwrap_or(1) as i64);
     if n <= 1 {
         return Err(Error::runtime(format!("linalg.vander: N must be greater than 1, got {n}")));
