@@ -53,7 +53,7 @@ _LAZY_NAMES = {
         "_symbolic": "SymBool SymFloat SymInt sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
         "sym_sum",
         "_absent": "Stream Event",
-        "_more": "DisableTorchFunction DisableTorchFunctionSubclass as_strided_ bilinear cond dequantize detach_ embedding_renorm_ "
+        "_more": "DisableTorchFunction DisableTorchFunctionSubclass as_strided_ bilinear cond cudnn_is_acceptable dequantize detach_ embedding_renorm_ "
         "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frobenius_norm from_file get_device init_num_threads "
         "is_distributed is_inference is_nonzero is_same_size is_signed is_vulkan_available norm_except_dim result_type "
         "slice_inverse sym_constrain_range sym_constrain_range_for_size vander",

@@ -3,7 +3,8 @@
 from . import _C
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "as_strided_", "bilinear", "cond", "dequantize", "detach_",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "as_strided_", "bilinear", "cond", "cudnn_is_acceptable",
+    "dequantize", "detach_",
     "embedding_renorm_", "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "frobenius_norm", "from_file",
     "get_device", "init_num_threads", "is_distributed", "is_inference", "is_nonzero", "is_same_size", "is_signed",
     "is_vulkan_available", "norm_except_dim", "result_type", "slice_inverse", "sym_constrain_range",
@@ -85,6 +86,12 @@ def result_type(tensor1, tensor2):
     if isinstance(b, _C.TensorBase):
         return _C.add(b, a).dtype
     return _C.promote_types(_C.tensor(a).dtype, _C.tensor(b).dtype)
+
+
+def cudnn_is_acceptable(tensor):
+    """False: that library is not used."""
+    _tensor("cudnn_is_acceptable", "tensor", tensor)
+    return False
 
 
 def is_vulkan_available():

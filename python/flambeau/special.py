@@ -3,6 +3,7 @@
 from . import _C
 
 globals().update({name: value for name, value in vars(_C._special).items() if not name.startswith("_")})
+round = _C.round
 
 
 def __getattr__(name):

@@ -77,7 +77,29 @@ from ._resampling import (  # noqa: F401
     upsample_nearest,
 )
 
+from ._scaled import (  # noqa: F401
+    ScalingType,
+    SwizzleType,
+    grouped_mm,
+    scaled_addmm,
+    scaled_addmm_,
+    scaled_grouped_mm,
+    scaled_mm,
+)
+
 _nn = _C._nn
+
+DType = int  # as annotations name it
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+# What PyTorch's texts are made of; flambeau's are written out.
+reproducibility_notes, sparse_support_notes, tf32_notes = {}, {}, {}
+# Names that programs import from here, and where they are at home.
+_ELSEWHERE = {
+    "_jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3 boolean_dispatch",
+    "overrides": "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic",
+    "_tensor": "Tensor",
+}
 
 # Native operations whose signature is already PyTorch's.
 _NATIVE = (
@@ -97,7 +119,19 @@ del _name, _found
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
+def assert_int_or_pair(arg, arg_name, message):
+    """Refuse what is neither a number nor two."""
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
+
+
 def __getattr__(name):
+    for place, names in _ELSEWHERE.items():
+        if name in names.split():
+            from importlib import import_module
+
+            made = globals()[name] = getattr(import_module(".." + place, __package__), name)
+            return made
     raise AttributeError(f"flambeau has no 'nn.functional.{name}' yet")
 
 
