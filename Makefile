@@ -70,7 +70,10 @@ $(VENV)/extra-%: pyproject.toml | $(VENV)/installed
 
 demo: $(VENV)/release $(VENV)/extra-demo
 	@echo "Training: a few minutes. Ctrl-C stops and keeps what is done; make demo goes on from there."
-	@$(BIN)/python -m flambeau examples/train_gpt.py --out out $(ARGS)
+	@trap : INT; $(BIN)/python -m flambeau examples/train_gpt.py --out out $(ARGS) || $(STOPPED)
+
+# Ctrl-C is no failure: the program has said what it kept (its exit status is 130 then).
+STOPPED = { code=$$?; test $$code -eq 130 || exit $$code; }
 
 test: test-rust test-python
 

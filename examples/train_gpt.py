@@ -5,7 +5,7 @@
 
 It is an ordinary PyTorch program: about 0.8 million parameters, a few minutes on two cores. Into --out go
 checkpoint.pt, losses.tsv, loss.png (where matplotlib is installed) and sample.txt. A second run goes on from the
-checkpoint; Ctrl-C writes one first.
+checkpoint; Ctrl-C and SIGTERM write one first.
 
 NOTE [ one curve ]: `crates/flambeau/examples/train_gpt.rs` is this program in Rust, and both give the losses of
 PyTorch for the same seed. What has to agree is the order in which the default generator is asked:
@@ -41,6 +41,9 @@ try:
     from tqdm import tqdm
 except ImportError:
     tqdm = None
+
+# The exit status of a run that was asked to stop, as shells have it.
+STOPPED = 128 + signal.SIGINT
 
 TEXT = Path(__file__).resolve().parent.parent / "data" / "english.txt"
 
@@ -239,6 +242,7 @@ class Trainer:
             "settings": self.settings,
             "batch": self.options.batch,
             "seed": self.options.seed,
+            "schedule": self.options.schedule,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
@@ -262,6 +266,9 @@ class Trainer:
         self.scheduler.load_state_dict(state["scheduler"])
         torch.set_rng_state(state["generator"])
         self.record = Record(**state["record"])
+        before, now = state.get("schedule"), self.options.schedule
+        if before not in (None, now) and self.record.step < self.options.steps:
+            print(f"the learning rate now falls over {now} steps, not {before}, from here on; --schedule {before} keeps it")
 
 
 def write_whole(path: Path, write) -> None:
@@ -284,7 +291,8 @@ class Progress:
         self.first, self.done, self.total, self.tokens = done, done, total, tokens_a_step
         self.busy, self.shown, self.held_out = 0.0, time.monotonic(), ""
         self.bar = None
-        if tqdm is not None and sys.stderr.isatty():
+        # A terminal that does not know its size (0 columns) has no room for a bar.
+        if tqdm is not None and sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0:
             self.bar = tqdm(total=total, initial=done, unit="step", dynamic_ncols=True, smoothing=0.05)
 
     def step(self, loss: float, seconds: float) -> None:
@@ -344,10 +352,18 @@ def positive(word: str) -> int:
     return int(word)
 
 
+class Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Help with defaults, where there are any that the text does not tell."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        told = action.default in (None, False) or "(default:" in action.help
+        return action.help if told else super()._get_help_string(action)
+
+
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Trains a small character-level GPT; see the head of the file.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=Formatter,
     )
     parser.add_argument("--text", type=Path, default=TEXT, help="plain ASCII text to learn from")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for what is made")
@@ -378,9 +394,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def train(trainer: Trainer, steps: int, every: int, checkpoint: Path) -> bool:
-    """Steps until `steps` are done. False if a person asked to stop (Ctrl-C) before; either way all is saved."""
+    """Steps until `steps` are done. False if asked to stop (Ctrl-C, SIGTERM) before; either way all is saved."""
     asked = []
-    before = signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+    stops = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(stop, lambda *_: asked.append(True)) for stop in stops]
     progress = Progress(trainer.record.step, steps, trainer.options.batch * trainer.text.block)
     try:
         while trainer.record.step < steps and not asked:
@@ -393,7 +410,8 @@ def train(trainer: Trainer, steps: int, every: int, checkpoint: Path) -> bool:
             progress.step(loss, seconds)
     finally:
         progress.close()
-        signal.signal(signal.SIGINT, before)
+        for stop, handler in zip(stops, before):
+            signal.signal(stop, handler)
     if asked:
         trainer.save(checkpoint)
     return not asked
@@ -415,9 +433,12 @@ def main() -> None:
     checkpoint = options.out / "checkpoint.pt"
     if checkpoint.exists() and not options.fresh:
         trainer.restore(checkpoint)
-        print(f"going on from {checkpoint}: {trainer.record.step} of {options.steps} steps are done")
-        if trainer.record.step >= options.steps:
-            print("so there is nothing left to train; a higher --steps goes on, --fresh starts anew")
+        done = trainer.record.step
+        if done < options.steps:
+            print(f"going on from {checkpoint}: {done} of {options.steps} steps are done")
+        else:
+            print(f"{checkpoint} has {done} steps done and --steps is {options.steps}: there is nothing left to train")
+            print("a higher --steps goes on, --fresh starts anew")
     elif options.resume:
         raise SystemExit(f"train_gpt.py: --resume, but there is no {checkpoint}")
     count = sum(p.numel() for p in trainer.model.parameters())
@@ -426,7 +447,9 @@ def main() -> None:
     finished = train(trainer, options.steps, options.every, checkpoint)
     write_losses(trainer.record, losses)
     if not finished:
-        raise SystemExit(f"stopped after {trainer.record.step} steps; the same command goes on from {checkpoint}")
+        again = "the same command, without --fresh," if options.fresh else "the same command"
+        print(f"stopped after {trainer.record.step} steps; {again} goes on from {checkpoint}", file=sys.stderr)
+        raise SystemExit(STOPPED)
     sample = trainer.sample(options.prompt, 600)
     (options.out / "sample.txt").write_text(sample + "\n", encoding="ascii")
     print(f"\n{sample}\n")

@@ -249,6 +249,18 @@ def test_a_list_of_more_than_numbers_indexes_as_a_tuple():
     assert y.tolist() == [[0.0, 5.0], [5.0, 0.0]]
 
 
+def test_errors_of_products_say_what_would_fit():
+    for call in (lambda: torch.ones(2, 3) @ torch.ones(2, 4), lambda: torch.mm(torch.ones(2, 3), torch.ones(2, 4))):
+        with pytest.raises(RuntimeError, match=r"\(2x3 and 2x4\): .*last dimension \(3\) must equal .* \(2\)$"):
+            call()
+    with pytest.raises(RuntimeError, match=r"\(3\) must equal .* \(4\); shapes \[5, 2, 3\] and \[5, 4, 2\]$"):
+        torch.ones(5, 2, 3) @ torch.ones(5, 4, 2)
+    with pytest.raises(RuntimeError, match=r"\(3\) must equal the weight's \(2\)"):
+        torch.nn.functional.linear(torch.ones(1, 3), torch.ones(4, 2))
+    with torch.autocast("cpu", enabled=False) as cast:
+        assert cast is not None
+
+
 def test_errors_have_pytorchs_classes():
     eye, windows = torch.eye(2), torch.ones(1, 1, 4, 4)
     for kind, call in [
@@ -264,3 +276,59 @@ def test_errors_have_pytorchs_classes():
     ]:
         with pytest.raises(kind):
             call()
+
+
+def test_statistics_of_large_numbers_stay_finite():
+    F = torch.nn.functional
+    x = torch.tensor([[1e30, -1e30, 0.0]])
+    torch.testing.assert_close(F.layer_norm(x, (3,)), torch.tensor([[1.2247449, -1.2247449, 0.0]]))
+    torch.testing.assert_close(F.batch_norm(x[:, :2].t(), None, None, training=True), torch.tensor([[1.0], [-1.0]]))
+    torch.testing.assert_close(F.batch_norm(x[None], None, None, training=True), F.layer_norm(x, (3,))[None])
+
+
+def test_gradient_of_logaddexp_of_equal_infinities_is_finite():
+    inf = float("inf")
+    a = torch.tensor([-inf], requires_grad=True)
+    torch.logaddexp(torch.logaddexp(a, torch.tensor([-inf])), torch.tensor([2.0])).backward()
+    assert a.grad.tolist() == [0.0]
+    b = torch.tensor([1.0], requires_grad=True)
+    torch.logaddexp(b, b.detach()).backward()
+    assert b.grad.tolist() == [0.5]
+
+
+def test_views_of_leaves_made_without_gradients_are_not_written_with_them():
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        view = x[:2]
+        view.mul_(2)
+    with pytest.raises(RuntimeError, match="view was created in no_grad mode"):
+        view.mul_(2)
+    assert x.tolist() == [2, 2, 1]
+
+
+def test_inference_tensors_are_not_saved_for_backward():
+    with torch.inference_mode():
+        i = torch.ones(3)
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        x * i
+    (x + i).sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+def test_functions_are_pickled_by_where_they_are_found():
+    import pickle
+
+    functions = [torch.nn.functional.linear, torch.add]
+    assert pickle.loads(pickle.dumps(functions)) == functions
+
+
+def test_contains_takes_numbers_and_tensors():
+    assert 1 in torch.ones(2) and torch.tensor(3.0) not in torch.ones(2)
+    with pytest.raises(RuntimeError, match="only supports Tensor or scalar"):
+        "a" in torch.ones(2)
+
+
+def test_products_of_integers_are_weighted_by_integers():
+    a = torch.ones(2, 2, dtype=torch.int32)
+    assert torch.equal(torch.addmm(a, a, a, beta=1.5), torch.full((2, 2), 3, dtype=torch.int32))

@@ -19,7 +19,16 @@ EXAMPLES = [
 def test_example_runs(code, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+    for printed, told in zip(done.stdout.split(), re.findall(r"^print\(.*\)  # (\S+)$", code, re.MULTILINE), strict=True):
+        # The last bits may depend on the processor's instructions.
+        assert float(printed) == pytest.approx(float(told), rel=1e-4)
 
 
 def test_readme_has_an_example():
     assert EXAMPLES
+
+
+def test_readme_tells_the_same_number_for_both_languages():
+    text = (ROOT / "README.md").read_text()
+    python, rust = (re.search(rf"```{name}\n(.*?)```", text, re.DOTALL)[1] for name in ("python", "rust"))
+    assert re.findall(r"print.*# (\S+)", python) == re.findall(r"println!.*// (\S+)", rust) != []

@@ -1,5 +1,6 @@
 """The demo, run as a person runs it: `python -m flambeau examples/train_gpt.py`."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -59,16 +60,51 @@ def test_a_second_run_goes_on_to_the_same_bits(tmp_path):
         assert (tmp_path / "parts" / made).read_bytes() == (tmp_path / "whole" / made).read_bytes()
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path):
-    command = [*RUN, "--out", str(tmp_path), *SMALL, "--steps", "100000"]
+@pytest.mark.parametrize(
+    ("stop", "fresh", "message"),
+    [
+        (signal.SIGINT, [], "the same command goes on from"),
+        (signal.SIGINT, ["--fresh"], "the same command, without --fresh, goes on from"),
+        (signal.SIGTERM, [], "the same command goes on from"),
+    ],
+)
+def test_a_stopped_run_keeps_what_is_done(tmp_path, stop, fresh, message):
+    command = [*RUN, "--out", str(tmp_path), *SMALL, "--steps", "100000", *fresh]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr.readline().startswith("step 1/100000:")
-        running.send_signal(signal.SIGINT)
+        running.send_signal(stop)
         output, errors = running.communicate(timeout=60)
-    assert running.returncode == 1 and "goes on from" in errors and "Traceback" not in errors
+    assert running.returncode == 130 and message in errors and "Traceback" not in errors
     done = len(losses(tmp_path / "losses.tsv"))
     again = train(tmp_path, *SMALL, "--steps", str(done + 1), "--schedule", "100000")
-    assert f"{done} of {done + 1} steps are done" in again.stdout
+    assert f"{done} of {done + 1} steps are done" in again.stdout and "learning rate" not in again.stdout
+    again = train(tmp_path, *SMALL, "--steps", str(done + 2))
+    assert f"the learning rate now falls over {done + 2} steps, not 100000" in again.stdout
+    again = train(tmp_path, *SMALL, "--steps", "1")
+    assert f"has {done + 2} steps done and --steps is 1: there is nothing left to train" in again.stdout
+
+
+def test_help_tells_each_default_once():
+    text = subprocess.run([*RUN, "--help"], capture_output=True, text=True, check=True).stdout
+    text = " ".join(text.split())
+    assert "(default: 3000)" in text and "(default: --steps)" in text
+    assert "None" not in text and "False" not in text
+
+
+def test_a_terminal_of_no_size_gets_lines(tmp_path):
+    import pty
+
+    main, end = pty.openpty()
+    with subprocess.Popen([*RUN, "--out", str(tmp_path), *SMALL, "--steps", "2"], stdout=end, stderr=end) as running:
+        os.close(end)
+        shown = b""
+        try:
+            while more := os.read(main, 65536):
+                shown += more
+        except OSError:
+            pass  # Linux says so when the other end is closed.
+    os.close(main)
+    assert running.returncode == 0 and b"step 2/2: loss" in shown
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,13 @@ from . import _C
 from ._C import *  # noqa: F403
 from . import _private  # noqa: F401
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ._beyond import NAMES as _beyond_names
 from ._tensor import Tensor
 from .functional import *  # noqa: F403
 from .version import __version__
 
 newaxis = None
+has_lapack = has_mkl = has_openmp = has_spectral = True  # what these libraries do is done
 
 _LAZY_MODULES = frozenset((
     "_VF", "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "autograd", "backends", "compiler", "cpu",
@@ -31,7 +33,7 @@ _LAZY_NAMES = {
     for place, names in {
         "_install": "install_as_torch",
         "serialization": "load save",
-        "random": "manual_seed seed initial_seed get_rng_state set_rng_state",
+        "random": "manual_seed seed initial_seed get_rng_state set_rng_state thread_safe_generator",
         "_compile": "compile",
         "_printing": "set_printoptions",
         "_lowrank": "lobpcg lu pca_lowrank svd_lowrank",
@@ -51,9 +53,17 @@ _LAZY_NAMES = {
         "_symbolic": "SymBool SymFloat SymInt sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
         "sym_sum",
         "_absent": "Stream Event",
+        "_more": "DisableTorchFunction DisableTorchFunctionSubclass as_strided_ bilinear cond dequantize detach_ embedding_renorm_ "
+        "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frobenius_norm from_file get_device init_num_threads "
+        "is_distributed is_inference is_nonzero is_same_size is_signed is_vulkan_available norm_except_dim result_type "
+        "slice_inverse sym_constrain_range sym_constrain_range_for_size vander",
+        "_script_types": "AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType "
+        "InterfaceType IntType ListType NoneType NumberType OptionalType PyObjectType RRefType StreamObjType StringType "
+        "SymBoolType SymIntType TensorType TupleType Type UnionType unify_type_list",
+        "_beyond": " ".join(_beyond_names),
         "func": "vmap",
         "futures": "Future",
-        "jit": "fork wait",
+        "jit": "JITException ScriptFunction ScriptModule fork wait",
         "storage": "TypedStorage BoolStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage HalfStorage "
         "BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage ComplexDoubleStorage",
     }.items()

@@ -7,9 +7,23 @@ from types import ModuleType
 _USAGE = """usage: python -m flambeau script.py [arguments]
        python -m flambeau -m module [arguments]
        python -m flambeau -c code [arguments]
+       python -m flambeau --version
 
 Runs a program written for PyTorch: in it, and in the processes it starts, `import torch` gives flambeau.
 """
+
+
+def _versions():
+    """The package's own version, and the PyTorch version that it follows."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from . import __version__
+
+    try:
+        own = version("flambeau")
+    except PackageNotFoundError:
+        own = "(not installed: run from its source)"
+    return f"flambeau {own}, following PyTorch {__version__}"
 
 
 def _run_code(source, path):
@@ -28,8 +42,14 @@ def main(argv):
     from . import install_as_torch
 
     if not argv or argv[0] in ("-h", "--help"):
-        print(_USAGE, end="")
+        print(_USAGE, end="", file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2
+    if argv[0] in ("-V", "--version"):
+        print(_versions())
+        return 0
+    if argv[0].startswith("-") and argv[0] not in ("-m", "-c"):
+        print(f"python -m flambeau: unknown option {argv[0]}\n{_USAGE}", file=sys.stderr, end="")
+        return 2
     if argv[0] in ("-m", "-c") and len(argv) < 2:
         print(f"python -m flambeau: {argv[0]} needs an argument\n{_USAGE}", file=sys.stderr, end="")
         return 2

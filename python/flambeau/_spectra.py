@@ -100,10 +100,8 @@ def istft(
     frames = x.transpose(1, 2)
     if return_complex:
         frames = fft.ifft(frames, norm=norm)
-    elif onesided:
-        frames = fft.irfft(frames, n=n_fft, norm=norm)
-    else:
-        frames = fft.ifft(frames, norm=norm).real
+    else:  # the other half of a whole spectrum is not read
+        frames = fft.irfft(frames[..., : n_fft // 2 + 1], n=n_fft, norm=norm)
     frames = frames * weights
     count = frames.shape[1]
     whole = n_fft + hop_length * (count - 1)

@@ -1,6 +1,6 @@
 """``Tensor``: what Python adds to the native tensor."""
 
-from . import _C
+from . import _C, _tensor_more
 
 __all__ = ["Tensor"]
 
@@ -44,7 +44,7 @@ class Tensor(_C.TensorBase):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        if not self.is_leaf:
+        if not self.is_leaf and not self.__dict__.get("_computed_anew"):
             raise RuntimeError(
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment: call detach() first, or copy what the tensor was computed from"
@@ -64,7 +64,7 @@ class Tensor(_C.TensorBase):
         memo[id(self)] = made
         if self.grad is not None:
             made.grad = deepcopy(self.grad, memo)
-        if self.requires_grad:
+        if self.requires_grad and self.is_leaf:
             made.requires_grad_()
         if self.__dict__:
             made.__dict__.update(deepcopy(self.__dict__, memo))
@@ -184,9 +184,7 @@ class Tensor(_C.TensorBase):
 
         return lu(self, pivot, get_infos)
 
-    def to_sparse(self, *args, **kwargs):
-        """Refused: sparse tensors are not part of flambeau."""
-        raise NotImplementedError("to_sparse: sparse tensors are not part of flambeau; keep indices and values in two tensors")
 
 
+_tensor_more.install(Tensor)
 _C._set_tensor_class(Tensor)

@@ -52,3 +52,7 @@ class fork_rng:
                 return function(*args, **kwargs)
 
         return inside
+
+
+def thread_safe_generator():
+    """The generator of a loader's thread; None elsewhere, for the default one. Loaders have no threads."""

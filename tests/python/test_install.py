@@ -109,8 +109,10 @@ def test_module_and_code(tmp_path):
 
 def test_what_cannot_be_run():
     assert "can't open file 'nothing.py'" in run("-m", "flambeau", "nothing.py", status=2).stderr
-    assert "usage" in run("-m", "flambeau", status=2).stdout
+    assert "usage" in run("-m", "flambeau", status=2).stderr
     assert "usage" in run("-m", "flambeau", "--help").stdout
+    assert "unknown option --fast\nusage" in run("-m", "flambeau", "--fast", status=2).stderr
+    assert "following PyTorch 2.15" in run("-m", "flambeau", "--version").stdout
 
 
 def test_devices_that_are_not_here():

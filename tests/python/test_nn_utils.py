@@ -63,3 +63,20 @@ def test_parameters_as_a_vector():
     assert vector.shape == (9,) and torch.equal(vector[6:], layer.bias)
     nn.utils.vector_to_parameters(torch.arange(9.0), layer.parameters())
     assert layer.weight.tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]] and layer.bias.tolist() == [6.0, 7.0, 8.0]
+
+
+def test_a_module_with_the_weight_norm_hook_is_copied_and_pickled():
+    import copy
+    import pickle
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        module = torch.nn.utils.weight_norm(torch.nn.Linear(2, 3))
+    twin = pickle.loads(pickle.dumps(copy.deepcopy(module)))
+    with torch.no_grad():
+        twin.weight_g.mul_(2)
+    x = torch.ones(1, 2)
+    torch.testing.assert_close(twin(x) - twin.bias, 2 * (module(x) - module.bias))
+    twin(x).sum().backward()
+    assert twin.weight_v.grad is not None and module.weight_v.grad is None

@@ -43,6 +43,9 @@ impl Clone for Layout {
     }
 }
 
+/// A stride that is not known yet.
+const FOLLOWS: isize = isize::MIN;
+
 impl Layout {
     /// A dense layout with the last dimension fastest.
     pub fn contiguous(sizes: &[usize]) -> Result<Layout> {
@@ -333,6 +336,8 @@ impl Layout {
         for (d, &want) in sizes.iter().enumerate() {
             let have = (d >= lead).then(|| (self.sizes[d - lead], self.strides[d - lead]));
             let (n, s) = match (have, want) {
+                // Repeated by no stride; where it is one, it steps over all that is behind it.
+                (None, 1) if self.ndim() > 0 => (1, FOLLOWS),
                 (None, w) if w >= 0 => (w as usize, 0),
                 (None, _) => {
                     return Err(wrong(format!("the expanded size ({want}) isn't allowed in a leading, non-existing dimension {d}")));
@@ -348,6 +353,9 @@ impl Layout {
             };
             new.push(n);
             strides.push(s);
+        }
+        for d in (0..strides.len()).rev().filter(|&d| strides[d] == FOLLOWS).collect::<SmallVec<[usize; 6]>>() {
+            strides[d] = strides.get(d + 1).map_or(1, |s| s * new[d + 1] as isize);
         }
         let n = numel(&new)?;
         Ok(Layout { sizes: new, strides, offset: self.offset, numel: n })
@@ -488,7 +496,8 @@ fn compare(a: usize, b: usize, sizes: &[usize], operands: &[&Strides]) -> std::c
         }
         match x.cmp(&y) {
             Equal => {
-                if sizes[a] > sizes[b] {
+                // The smaller one is the faster one.
+                if sizes[b] > sizes[a] {
                     return Less;
                 }
             }

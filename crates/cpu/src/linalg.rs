@@ -76,6 +76,10 @@ unsafe fn one<T: Dense>(call: &Factorize, i: usize) -> i32 {
                 0
             }
             Factor::Ldl => T::ldl(a, n, part::<i32>(call.pivots.cast(), i, n), left == 1),
+            Factor::LdlSolve => {
+                T::ldl_solve(a, n, part::<i32>(call.pivots.cast(), i, n), left == 1, part::<T>(call.right, i, n * right));
+                0
+            }
             Factor::Svd => {
                 let values = part::<T::Real>(call.values, i, k);
                 T::svd(a, [m, n], [left, right], values, part(call.left, i, m * left), part(call.right, i, n * right))

@@ -39,6 +39,10 @@ macro_rules! dense {
                 ldl::factor(a, n, pivots, hermitian)
             }
 
+            fn ldl_solve(a: &[$t], n: usize, pivots: &[i32], hermitian: bool, b: &mut [$t]) {
+                ldl::solve(a, n, pivots, hermitian, b);
+            }
+
             fn svd(a: &[$t], sizes: [usize; 2], columns: [usize; 2], values: &mut [$real], u: &mut [$t], vh: &mut [$t]) -> i32 {
                 singular(a, sizes, columns, values, u, vh)
             }
@@ -96,7 +100,15 @@ unsafe fn solve<T: Number>(a: View<*const T>, b: View<*mut T>, upper: bool, unit
     }
 }
 
+/// Drops the imaginary parts of the diagonal, which a Hermitian matrix does not have and LAPACK does not read.
+fn real_diagonal<T: Number>(a: &mut [T], n: usize) {
+    for i in 0..n {
+        a[i * n + i] = T::of(a[i * n + i].re(), Zero::zero());
+    }
+}
+
 fn cholesky<T: Number>(a: &mut [T], n: usize) -> i32 {
+    real_diagonal(a, n);
     let mut memory = MemBuffer::new(cholesky_in_place_scratch::<T>(n, Par::Seq, Spec::default()));
     let matrix = MatMut::from_column_major_slice_mut(a, n, n);
     let info = match cholesky_in_place(matrix, Default::default(), Par::Seq, MemStack::new(&mut memory), Spec::default()) {
@@ -185,6 +197,7 @@ fn singular<T: Number>(a: &[T], [m, n]: [usize; 2], [left, right]: [usize; 2], v
 fn hermitian<T: Number>(a: &mut [T], n: usize, vectors: bool, values: &mut [T::R]) -> i32 {
     let wanted = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let mut memory = MemBuffer::new(self_adjoint_evd_scratch::<T>(n, wanted, Par::Seq, Spec::default()));
+    real_diagonal(a, n);
     let copy = a.to_vec();
     let mut s = vec![T::zero(); n];
     let out = vectors.then(|| MatMut::from_column_major_slice_mut(a, n, n));

@@ -127,3 +127,60 @@ fn two<T: Number>(a: &mut [T], n: usize, k: usize, turned: impl Fn(T) -> T) {
         a[at(j, k + 1)] = w2;
     }
 }
+
+/// Solves `A X = B` in place of the `columns` columns of `b`, from the factors and pivots that [`factor`] leaves.
+pub fn solve<T: Number>(a: &[T], n: usize, pivots: &[i32], hermitian: bool, b: &mut [T]) {
+    let turned = |z: T| if hermitian { z.conjugate() } else { z };
+    for x in b.chunks_exact_mut(n) {
+        let mut k = 0;
+        while k < n {
+            k += forward(a, n, pivots, turned, x, k);
+        }
+        while k > 0 {
+            k -= backward(a, n, pivots, turned, x, k - 1);
+        }
+    }
+}
+
+/// One step of `L D` from above; gives how many rows it took.
+fn forward<T: Number>(a: &[T], n: usize, pivots: &[i32], turned: impl Fn(T) -> T, x: &mut [T], k: usize) -> usize {
+    let at = |i: usize, j: usize| j * n + i;
+    let p = pivots[k].unsigned_abs() as usize - 1;
+    if pivots[k] > 0 {
+        x.swap(k, p);
+        let top = x[k];
+        for i in k + 1..n {
+            x[i] -= a[at(i, k)] * top;
+        }
+        x[k] /= a[at(k, k)];
+        return 1;
+    }
+    x.swap(k + 1, p);
+    let (u, v) = (x[k], x[k + 1]);
+    for i in k + 2..n {
+        x[i] -= a[at(i, k)] * u + a[at(i, k + 1)] * v;
+    }
+    let (d11, d21, d22) = (a[at(k, k)], a[at(k + 1, k)], a[at(k + 1, k + 1)]);
+    let (p, q) = (d11 / turned(d21), d22 / d21);
+    let rest = p * q - T::one();
+    let (u, v) = (u / turned(d21), v / d21);
+    x[k] = (q * u - v) / rest;
+    x[k + 1] = (p * v - u) / rest;
+    2
+}
+
+/// One step of `L^T` or `L^H` from below; gives how many rows it took.
+fn backward<T: Number>(a: &[T], n: usize, pivots: &[i32], turned: impl Fn(T) -> T, x: &mut [T], k: usize) -> usize {
+    let p = pivots[k].unsigned_abs() as usize - 1;
+    let below = |x: &[T], j: usize| (k + 1..n).fold(T::zero(), |sum, i| sum + turned(a[j * n + i]) * x[i]);
+    let last = below(x, k);
+    x[k] -= last;
+    if pivots[k] > 0 {
+        x.swap(k, p);
+        return 1;
+    }
+    let first = below(x, k - 1);
+    x[k - 1] -= first;
+    x.swap(k, p);
+    2
+}

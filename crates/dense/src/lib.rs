@@ -100,6 +100,10 @@ pub trait Dense: Copy + Send + Sync + 'static {
     /// `L` and block-diagonal `D` in place of the lower triangle, with LAPACK's pivots. Gives which pivot is zero.
     fn ldl(a: &mut [Self], n: usize, pivots: &mut [i32], hermitian: bool) -> i32;
 
+    /// Solves systems from what [`Dense::ldl`] left, in place of the right sides, the columns of `b`. Pivots are between 1 and
+    /// `n`, or the negative of it for both rows of a block.
+    fn ldl_solve(a: &[Self], n: usize, pivots: &[i32], hermitian: bool, b: &mut [Self]);
+
     /// Singular values, descending; left vectors as columns of `u` and right ones, conjugated, as rows of `vh`, of which there
     /// are as many as `columns` says.
     fn svd(a: &[Self], sizes: [usize; 2], columns: [usize; 2], values: &mut [Self::Real], u: &mut [Self], vh: &mut [Self]) -> i32;

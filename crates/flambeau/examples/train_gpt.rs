@@ -15,6 +15,7 @@ use flambeau::random::Generator;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Instant;
 
 // ---- the model
@@ -179,35 +180,90 @@ fn sample(model: &Gpt, text: &Text, prompt: &str, length: usize, seed: u64) -> R
 
 struct Options {
     steps: usize,
-    schedule: usize,
+    schedule: Option<usize>,
     threads: Option<usize>,
     seed: u64,
     out: PathBuf,
 }
 
-fn options() -> Result<Options> {
-    let mut o = Options { steps: 3000, schedule: 0, threads: None, seed: 1337, out: PathBuf::from("out/rust") };
-    let mut words = std::env::args().skip(1);
+const USAGE: &str = "\
+usage: train_gpt [--steps N] [--schedule N] [--threads N] [--seed N] [--out FOLDER]
+
+Trains a small character-level GPT on English text, as examples/train_gpt.py does.
+
+  --steps N      steps in all (default: 3000)
+  --schedule N   steps of the learning rate's schedule (default: --steps)
+  --threads N    threads to compute with (default: all cores)
+  --seed N       seed of all draws (default: 1337)
+  --out FOLDER   folder for what is made (default: out/rust)";
+
+/// The options on the command line; none where only help is asked for. The error is a sentence for a person.
+fn options(mut words: impl Iterator<Item = String>) -> std::result::Result<Option<Options>, String> {
+    let mut o = Options { steps: 3000, schedule: None, threads: None, seed: 1337, out: PathBuf::from("out/rust") };
     while let Some(word) = words.next() {
-        let value = words.next().ok_or_else(|| Error::value(format!("{word} needs a value")))?;
-        let number = || value.parse::<usize>().map_err(|_| Error::value(format!("{word}: '{value}' is not a whole number")));
-        match word.as_str() {
-            "--steps" => o.steps = number()?,
-            "--schedule" => o.schedule = number()?,
-            "--threads" => o.threads = Some(number()?),
-            "--seed" => o.seed = number()? as u64,
-            "--out" => o.out = PathBuf::from(&value),
-            _ => return Err(Error::value(format!("unknown option {word}; there are --steps, --schedule, --threads, --seed and --out"))),
+        let (name, given) = match word.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (word, None),
+        };
+        if name == "-h" || name == "--help" {
+            return Ok(None);
+        }
+        if !["--steps", "--schedule", "--threads", "--seed", "--out"].contains(&name.as_str()) {
+            return Err(format!("unknown option {name}"));
+        }
+        let value = given.or_else(|| words.next()).ok_or_else(|| format!("{name} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{name}: '{value}' is not a whole number"));
+        let positive = || match number()? {
+            0 => Err(format!("{name}: '{value}' is not a whole number above 0")),
+            n => usize::try_from(n).map_err(|_| format!("{name}: {n} is too large")),
+        };
+        match name.as_str() {
+            "--steps" => o.steps = positive()?,
+            "--schedule" => o.schedule = Some(positive()?),
+            "--threads" => o.threads = Some(positive()?),
+            "--seed" => o.seed = number()?,
+            _ => o.out = PathBuf::from(&value),
         }
     }
-    if o.schedule == 0 {
-        o.schedule = o.steps;
-    }
-    Ok(o)
+    Ok(Some(o))
 }
 
-fn main() -> Result<()> {
-    let o = options()?;
+/// A number with commas between thousands.
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn main() -> ExitCode {
+    let done = match options(std::env::args().skip(1)) {
+        Ok(Some(o)) => train(&o).map_err(|e| e.to_string()),
+        Ok(None) => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        Err(wrong) => {
+            eprintln!("{USAGE}\n\ntrain_gpt: {wrong}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("train_gpt: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn train(o: &Options) -> Result<()> {
+    let steps = o.schedule.unwrap_or(o.steps);
     if let Some(threads) = o.threads {
         flambeau::cpu::set_num_threads(threads);
     }
@@ -220,8 +276,9 @@ fn main() -> Result<()> {
     // Weight decay pulls on matrices only.
     let (matrices, vectors) = model.parameters().into_iter().partition(|p| p.ndim() >= 2);
     let mut optimizer = AdamW::new(vec![Group::new(matrices).weight_decay(0.1), Group::new(vectors)], 2e-3).betas(0.9, 0.99);
-    let mut schedule = LambdaLr::new(&mut optimizer, |step| rate(step, o.schedule));
-    println!("{} parameters, {} windows to learn from", model.parameter_count(), text.len());
+    let mut schedule = LambdaLr::new(&mut optimizer, |step| rate(step, steps));
+    let (count, learned) = (grouped(model.parameter_count()), grouped(text.train.numel()));
+    println!("{count} parameters, {learned} characters to learn from, {} threads", flambeau::cpu::num_threads());
 
     let (begun, mut lines) = (Instant::now(), String::new());
     for step in 1..=o.steps {
@@ -236,18 +293,16 @@ fn main() -> Result<()> {
         if step % 100 == 0 || step == o.steps {
             let seconds = begun.elapsed().as_secs_f64();
             let speed = (step * batch * block) as f64 / seconds;
-            eprintln!(
-                "step {step}/{}: loss {loss:.3}, {speed:.0} tokens/s, {:.0} s left",
-                o.steps,
-                seconds / step as f64 * (o.steps - step) as f64
-            );
+            let left = (seconds / step as f64 * (o.steps - step) as f64) as u64;
+            let (speed, minutes) = (grouped(speed.round() as usize), left / 60);
+            eprintln!("step {step}/{}: loss {loss:.3}, {speed} tokens/s, {minutes}:{:02} left", o.steps, left % 60);
         }
     }
 
     std::fs::write(o.out.join("losses.tsv"), lines)?;
     flambeau::io::pt::save_state_dict(o.out.join("model.pt"), model.state_dict())?;
-    let written = sample(&model, &text, "And God said", 400, o.seed)?;
-    std::fs::write(o.out.join("sample.txt"), &written)?;
-    println!("{written}\nwritten: losses.tsv, model.pt and sample.txt in {}", o.out.display());
+    let written = sample(&model, &text, "And God said", 600, o.seed)?;
+    std::fs::write(o.out.join("sample.txt"), format!("{written}\n"))?;
+    println!("\n{written}\n\nwritten: losses.tsv, model.pt and sample.txt in {}", o.out.display());
     Ok(())
 }

@@ -41,6 +41,11 @@ pub mod prelude {
     pub use crate::random::manual_seed;
 }
 
+/// The Rust program of the front page, which runs as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
+
 /// The chapter on derivatives: its programs run as they stand.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/differentiation.md")]

@@ -116,7 +116,7 @@ impl MemoryFormatObject {
     }
 }
 
-/// How elements are stored; `strided` is the one there is.
+/// How elements are stored; `strided` is the one there is, the others are names to be refused.
 #[pyclass(name = "layout", module = "flambeau", frozen)]
 pub struct LayoutObject(&'static str);
 
@@ -243,5 +243,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         m.add(object.__reduce__(), object)?;
     }
     m.add("strided", strided(py)?)?;
+    for name in ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged", "_mkldnn"] {
+        m.add(name, Py::new(py, LayoutObject(name))?)?;
+    }
     m.add("default_generator", GeneratorObject(default_generator().clone()))
 }

@@ -61,6 +61,7 @@ class autocast:
         _C.set_autocast_dtype(device, self.fast_dtype)
         _C.set_autocast_cache_enabled(self._cache_enabled)
         _C.autocast_increment_nesting()
+        return self
 
     def __exit__(self, *_):
         enabled, dtype, cache = self._before.pop()

@@ -22,6 +22,9 @@ class Error(RuntimeError):
     """What TorchScript raises."""
 
 
+JITException = Error
+
+
 class TracerWarning(Warning):
     """What a trace warns of."""
 

@@ -34,8 +34,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 def _unbatched(input, p, training, inplace):
     """Dropout of channels of one sample."""
     if inplace:
-        _C.feature_dropout_(input.unsqueeze(0), p, training)
-        return input
+        return _C.feature_dropout_(input.unsqueeze_(0), p, training).squeeze_(0)
     return _C.feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
 
 

@@ -292,7 +292,7 @@ def bilinear(input1, input2, weight, bias=None):
             f"bilinear(): input sizes {input1.size(-1)} and {input2.size(-1)} do not match weight of shape {weight.shape}"
         )
     rows = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
-    out = (rows * input2.unsqueeze(-2)).sum(-1)
+    out = (rows * input2.unsqueeze(-2)).sum(-1, dtype=rows.dtype)
     return out if bias is None else out + bias
 
 

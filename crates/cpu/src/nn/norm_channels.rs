@@ -67,7 +67,7 @@ impl Moments {
     /// Of elements whose squares leave the range of their sum's type.
     #[cold]
     #[inline(never)]
-    unsafe fn wide<R: Real>(x: *const R, runs: usize, step: usize, n: usize) -> Moments {
+    pub unsafe fn wide<R: Real>(x: *const R, runs: usize, step: usize, n: usize) -> Moments {
         // SAFETY: the caller's.
         let all = (0..runs * n).map(|i| unsafe { *x.add(i / n * step + i % n) }.widen().to_f64());
         all.fold(Moments::NONE, |sum, x| sum.merge(Moments { count: 1.0, mean: x, squares: 0.0 }))

@@ -56,7 +56,7 @@ pub unsafe fn forward(call: &ChannelNorm) -> Result<()> {
                 unsafe { run(&Statistics::<R> { call: &shared.0, rows, out }) }
             });
             // SAFETY: the caller's.
-            unsafe { combine::<A<R>>(call, rows, &each) };
+            unsafe { combine::<R>(call, rows, &each) };
         }
         // SAFETY: there is a place for each channel.
         let scale: Vec<A<R>> = (0..channels).map(|c| unsafe {
@@ -141,7 +141,7 @@ unsafe fn moments<R: Real>(rows: usize, len: usize, x: *const R, step: usize) ->
 }
 
 /// Puts the moments of all parts together and writes the statistics.
-unsafe fn combine<A: Sum>(call: &ChannelNorm, rows: usize, each: &[A]) {
+unsafe fn combine<R: Real>(call: &ChannelNorm, rows: usize, each: &[R::Sum]) {
     let channels = call.sizes[1];
     for c in 0..channels {
         let mut all = Moments::NONE;
@@ -151,12 +151,15 @@ unsafe fn combine<A: Sum>(call: &ChannelNorm, rows: usize, each: &[A]) {
                 all = all.merge(Moments { count, mean: sums[c].to_f64(), squares: sums[channels + c].to_f64() });
             }
         }
-        // SAFETY: there is a place for each channel.
+        // SAFETY: there is a place for each channel, and an element of it in each row.
         unsafe {
-            *call.mean.cast::<A>().add(c) = A::of(all.mean);
-            *call.rstd.cast::<A>().add(c) = A::of(1.0 / (all.variance() + call.eps).sqrt());
+            if all.mean.is_finite() && !all.squares.is_finite() {
+                all = Moments::wide(call.input.cast::<R>().add(c), rows, channels, 1);
+            }
+            *call.mean.cast::<R::Sum>().add(c) = R::Sum::of(all.mean);
+            *call.rstd.cast::<R::Sum>().add(c) = R::Sum::of(1.0 / (all.variance() + call.eps).sqrt());
             if !call.variance.is_null() {
-                *call.variance.cast::<A>().add(c) = A::of(all.variance());
+                *call.variance.cast::<R::Sum>().add(c) = R::Sum::of(all.variance());
             }
         }
     }

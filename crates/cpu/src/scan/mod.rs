@@ -13,7 +13,8 @@ use crate::pool::parallel_for;
 use flambeau_base::{DType, DeviceKind, Result};
 use flambeau_engine::backend::lacking;
 use flambeau_engine::backend::layers::{Scan, ScanKind};
-use rows::{Columns, Extreme, Fold, LogSumExp, Product, Row, Sums};
+use num_complex::{Complex32, Complex64};
+use rows::{Columns, ComplexLogSumExp, Extreme, Fold, LogSumExp, Product, Row, Sums};
 
 /// Columns that are scanned together.
 const COLUMNS: usize = 64;
@@ -37,8 +38,9 @@ pub unsafe fn scan(call: &Scan) -> Result<()> {
     }
     use half::{bf16, f16};
     match call.kind {
-        ScanKind::Sum => run!(Sums: F32 => f32, F64 => f64, F16 => f16, BF16 => bf16, I64 => i64),
-        ScanKind::Prod => run!(Product: F32 => f32, F64 => f64, F16 => f16, BF16 => bf16, I64 => i64),
+        ScanKind::Sum => run!(Sums: F32 => f32, F64 => f64, F16 => f16, BF16 => bf16, I64 => i64, C64 => Complex32, C128 => Complex64),
+        ScanKind::Prod => run!(Product: F32 => f32, F64 => f64, F16 => f16, BF16 => bf16, I64 => i64, C64 => Complex32, C128 => Complex64),
+        ScanKind::LogSumExp if call.dtype.is_complex() => run!(ComplexLogSumExp: C64 => Complex32, C128 => Complex64),
         ScanKind::LogSumExp => run!(LogSumExp: F32 => f32, F64 => f64, F16 => f16, BF16 => bf16),
         ScanKind::Max => {
             type Most<T> = Extreme<T, true>;

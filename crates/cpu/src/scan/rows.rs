@@ -4,6 +4,7 @@ use super::COLUMNS;
 use crate::nn::real::{Real, Sum};
 use flambeau_engine::backend::layers::Scan;
 use half::{bf16, f16};
+use num_complex::{Complex, Complex32, Complex64};
 use std::marker::PhantomData;
 
 /// A way of putting elements together one after the other.
@@ -70,6 +71,34 @@ macro_rules! number {
 }
 // As PyTorch's CPU scans, `float32` is summed up in `float64`.
 number! { f32, f64; f64, f64; f16, f32; bf16, f32; }
+
+macro_rules! complex_number {
+    ($($t:ty, $part:ty;)*) => {$(
+        impl Number for $t {
+            type Wide = Complex64;
+            const BOUNDS: (Complex64, Complex64) = (Complex64::new(0.0, 0.0), Complex64::new(1.0, 0.0));
+            #[inline(always)]
+            fn add(a: Complex64, x: $t) -> Complex64 {
+                a + widened(x)
+            }
+            #[inline(always)]
+            fn mul(a: Complex64, x: $t) -> Complex64 {
+                a * widened(x)
+            }
+            #[inline(always)]
+            fn narrowed(a: Complex64) -> $t {
+                Complex::new(a.re as $part, a.im as $part)
+            }
+        }
+    )*};
+}
+complex_number! { Complex32, f32; Complex64, f64; }
+
+/// The same complex number in double precision.
+#[inline(always)]
+fn widened<T: Copy + Into<f64>>(z: Complex<T>) -> Complex64 {
+    Complex::new(z.re.into(), z.im.into())
+}
 
 trait FromWide<W> {
     fn from_wide(w: W) -> Self;
@@ -152,6 +181,38 @@ impl<T: Real> Fold for LogSumExp<T> {
     #[inline(always)]
     fn result((most, sum): Self::Kept) -> (T, i64) {
         (T::narrow(if sum == T::Sum::ZERO { -T::Sum::INFINITY } else { most + sum.ln() }), 0)
+    }
+}
+
+/// [`LogSumExp`] of complex numbers, of which the real parts are compared.
+pub struct ComplexLogSumExp<T>(PhantomData<T>);
+
+impl<T: Number<Wide = Complex64>> Fold for ComplexLogSumExp<T> {
+    type Element = T;
+    type Kept = Complex64;
+    const START: Complex64 = Complex64::new(f64::NEG_INFINITY, 0.0);
+    #[inline(always)]
+    fn push(kept: Complex64, x: T, _: i64) -> Complex64 {
+        let x = T::add(T::BOUNDS.0, x);
+        if x.is_nan() || kept.is_nan() {
+            return Complex64::new(f64::NAN, f64::NAN);
+        }
+        let (least, most) = if x.re < kept.re { (x, kept) } else { (kept, x) };
+        if least.re == most.re && !least.re.is_finite() {
+            // Of minus infinity the angle does not matter; of infinity the sum has one.
+            return if least.re < 0.0 { least } else { (least.exp() + most.exp()).ln() };
+        }
+        if most.re == f64::INFINITY || least.re == f64::NEG_INFINITY {
+            return most;
+        }
+        let small = (least - most).exp();
+        // log1p: the modulus of 1 + z from |z|^2 + 2 re z, which keeps small z.
+        let log = 0.5 * (small.norm_sqr() + 2.0 * small.re).ln_1p();
+        most + Complex64::new(log, small.im.atan2(1.0 + small.re))
+    }
+    #[inline(always)]
+    fn result(kept: Complex64) -> (T, i64) {
+        (T::narrowed(kept), 0)
     }
 }
 

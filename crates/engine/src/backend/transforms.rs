@@ -55,6 +55,8 @@ pub enum Factor {
     Eig,
     /// `L` and block-diagonal `D` of a Hermitian or symmetric matrix in place of it, with LAPACK's pivots (Bunch and Kaufman).
     Ldl,
+    /// Solutions from what `Ldl` left, in place of the right sides, which stand where right singular vectors do.
+    LdlSolve,
 }
 
 /// A factorisation of each matrix of a stack. Matrices lie column by column, without gaps.
@@ -70,7 +72,7 @@ pub struct Factorize {
     pub m: usize,
     /// Columns.
     pub n: usize,
-    /// Columns of the left and of the right singular vectors, 0 for none; of `Householder` how many factors; whether vectors are wanted, for eigenvalues; for `Ldl` whether it is Hermitian.
+    /// Columns of the left and of the right singular vectors, 0 for none; of `Householder` how many factors; whether vectors are wanted, for eigenvalues; for `Ldl` and `LdlSolve` whether it is Hermitian.
     pub columns: [usize; 2],
     /// The matrices.
     pub a: *mut u8,

@@ -237,6 +237,14 @@ pub mod place {
     pub const PRIVATE: u8 = 32;
 }
 
+/// What a row asks of the tensors given as `out=`: a set of bits. Without any, they take whatever a result can be cast to.
+pub mod out_rule {
+    /// Their memory is apart from that of the inputs and of each other.
+    pub const APART: u8 = 1;
+    /// They have the result's very dtype.
+    pub const EXACT: u8 = 2;
+}
+
 /// A row as it is written down: plain data.
 #[derive(Clone, Copy)]
 pub struct Op {
@@ -252,6 +260,8 @@ pub struct Op {
     pub inplace: bool,
     /// Whether `out=` is taken.
     pub out: bool,
+    /// What `out=` must be like, a set of bits; see [`out_rule`].
+    pub out_rule: u8,
     /// Which `Tensor` parameters take a number too, a set of bits; see [`Op::numbers`].
     pub numbers: u8,
     /// Calls that tests try, in the syntax of `tests/samples`: `T(2,3), 1, keepdim=True`.
@@ -274,6 +284,7 @@ const fn row(schema: &'static str, call: Call) -> Op {
         places: place::TORCH | place::METHOD,
         inplace: true,
         out: true,
+        out_rule: 0,
         numbers: 0,
         samples: &[],
         domain: (-2.0, 2.0),
@@ -336,6 +347,12 @@ impl Op {
     /// It takes `out=`.
     pub const fn with_out(mut self) -> Op {
         self.out = true;
+        self
+    }
+
+    /// What `out=` must be like: bits of [`out_rule`].
+    pub const fn out_rule(mut self, bits: u8) -> Op {
+        self.out_rule = bits;
         self
     }
 
@@ -477,6 +494,13 @@ impl Op {
                 }
                 let given = args.tensor(0)?.clone();
                 let result = self.run(args)?;
+                if matches!((result.tensors(), args.tensor(0)), ([result], Ok(given)) if result.is(given)) {
+                    // Nothing was done, so nothing is written; what gives a view by its schema counts as written all the same.
+                    if self.schema.contains("(a)") {
+                        target.bump_version();
+                    }
+                    return Ok(target);
+                }
                 let [result] = result.tensors() else {
                     return Err(Error::runtime(format!("{}_: there is no one result to leave in place", self.name())));
                 };
@@ -511,7 +535,7 @@ impl Op {
     /// # Safety
     /// No other thread uses `outs` during the call: see NOTE [metadata] in `tensor`.
     pub unsafe fn run_out(&self, args: &Args, outs: &[&Tensor]) -> Result<()> {
-        if let (Call::Pointwise(_) | Call::Choose(_), [out]) = (self.call, outs) {
+        if let (Call::Pointwise(_) | Call::Choose(_), [out], 0) = (self.call, outs, self.out_rule) {
             let (spec, operands) = self.pointwise(args)?;
             // SAFETY: the caller's.
             return unsafe { pointwise::call_out(spec, &operands, out) };
@@ -526,6 +550,10 @@ impl Op {
             })
             .collect();
         crate::transform::check_out(self.name(), &inputs, outs)?;
+        let apart = self.out_rule & out_rule::APART != 0;
+        if apart {
+            check_apart(self.name(), &inputs, outs)?;
+        }
         let result = {
             let _guard = crate::autograd::no_grad();
             self.run(args)?
@@ -534,11 +562,42 @@ impl Op {
             return Err(Error::type_error(format!("{}: out= takes {} tensors, got {}", self.name(), result.tensors().len(), outs.len())));
         }
         for (out, result) in outs.iter().zip(result.tensors()) {
+            if apart && out.shape() != result.shape() && inputs.iter().any(|t| t.shares_storage(out)) {
+                return Err(together(self.name()));
+            }
+            if self.out_rule & out_rule::EXACT != 0 && out.dtype() != result.dtype() {
+                return Err(Error::runtime(format!(
+                    "{}: Expected out tensor to have dtype {}, but got {} instead",
+                    self.name(),
+                    result.dtype(),
+                    out.dtype()
+                )));
+            }
             // SAFETY: the caller's.
             unsafe { crate::transform::put_out(self.name(), out, result)? };
         }
         Ok(())
     }
+}
+
+fn together(op: &str) -> Error {
+    Error::runtime(format!(
+        "{op}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation."
+    ))
+}
+
+/// Refuses results that would be written over what is read, or over each other.
+fn check_apart(op: &str, inputs: &[&Tensor], outs: &[&Tensor]) -> Result<()> {
+    use crate::tensor::{Overlap, overlap};
+    for (i, out) in outs.iter().enumerate() {
+        if out.layout().has_overlap() || inputs.iter().any(|t| overlap(t, out) != Overlap::None) {
+            return Err(together(op));
+        }
+        if outs[..i].iter().any(|other| overlap(other, out) != Overlap::None) {
+            return Err(Error::value(format!("{op}: the out= tensors must not overlap")));
+        }
+    }
+    Ok(())
 }
 
 /// The families: each a list of files, each file a list of rows. **A new operation is a line in its file's `OPS`.**

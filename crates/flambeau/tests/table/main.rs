@@ -180,7 +180,9 @@ fn in_place_forms_give_the_same() {
             Err(e) => return if fits { Err(words(e)) } else { Ok(()) },
             Ok(_) => {}
         }
-        if target.version() == before {
+        // What hands its argument on (dropout outside training) writes nothing.
+        let same = want.tensors()[0].is(&target) && !row.schema.contains("(a)");
+        if target.version() == before && !same {
             return Err("the version did not grow".into());
         }
         let want = want.tensors()[0].to_dtype(target.dtype()).map_err(words)?;

@@ -16,7 +16,10 @@ class WeightNorm:
     def compute_weight(self, module):
         """``g v / |v|``."""
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
-        return v * (g / norm_except_dim(v, self.dim))
+        weight = v * (g / norm_except_dim(v, self.dim))
+        # A copy of the module may have its values: its own forward computes it anew from its own g and v.
+        weight._computed_anew = True
+        return weight
 
     @staticmethod
     def apply(module, name, dim):

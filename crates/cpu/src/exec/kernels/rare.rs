@@ -100,6 +100,7 @@ fn special_of<T: Real>(f: Special) -> Option<StepFn> {
         S::Igamma => real2::<T>(special::igamma),
         S::Igammac => real2::<T>(special::igammac),
         S::Zeta => real2::<T>(special::zeta),
+        S::Polygamma if size_of::<T>() == 4 => real2::<T>(special::polygamma_single),
         S::Polygamma => real2::<T>(special::polygamma),
         S::ChebyshevT => real2::<T>(special::chebyshev_t),
         S::ChebyshevU => real2::<T>(special::chebyshev_u),

@@ -135,6 +135,17 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     sum
 }
 
+/// [`polygamma`] for single precision. The reflection of the first is taken in it, as PyTorch does: at a pole it gives the large
+/// number, not infinity, that single precision's pi makes of it.
+pub fn polygamma_single(x: f64, n: f64) -> f64 {
+    if n != 1.0 || x >= 0.5 {
+        return polygamma(x, n);
+    }
+    let pi = std::f32::consts::PI;
+    let s = (pi * x as f32).sin();
+    f64::from(pi * pi / (s * s)) - zeta(2.0, 1.0 - x)
+}
+
 /// Derivative of order `n` of the digamma function.
 pub fn polygamma(x: f64, n: f64) -> f64 {
     if n == 0.0 {

@@ -3,7 +3,7 @@
 use super::Options;
 use crate::Tensor;
 use crate::ops::pointwise::run_program;
-use crate::ops::table::{Args, Op, Out, function, place};
+use crate::ops::table::{Args, Op, Out, Value, function, place};
 use crate::tensor::Element;
 use crate::with_element;
 use flambeau_base::{DType, Device, Error, Layout, Result, Scalar, default_dtype};
@@ -124,6 +124,43 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, at: usize) -> Resu
     o.finish(Tensor::arange(start, end, step, o.dtype, o.device)?)
 }
 
+/// `range`, whose end is among the values.
+fn closed(a: &Args) -> Result<Out> {
+    let (start, end, step) = (a.scalar(0)?, a.scalar(1)?, a.scalar(2)?);
+    let (from, to, by) = (start.to_f64(), end.to_f64(), step.to_f64());
+    if by == 0.0 {
+        return Err(Error::runtime("range: step must be nonzero"));
+    }
+    if !from.is_finite() || !to.is_finite() {
+        return Err(Error::runtime(format!("range: unsupported range: {from} -> {to}")));
+    }
+    if (by > 0.0) != (to >= from) && to != from {
+        return Err(Error::runtime(format!("range: upper bound and lower bound inconsistent with step sign: {from} to {to} by {by}")));
+    }
+    let o = Options::of(a, 3)?;
+    let count = ((to - from) / by).floor() as i64 + 1;
+    let dtype = o.float();
+    let steps = Tensor::arange(Scalar::Int(0), Scalar::Int(count), Scalar::Int(1), Some(DType::F64), o.device)?;
+    o.finish(steps.mul(by)?.add(from)?.to_dtype(dtype)?)
+}
+
+/// The same call with numbers in the place of its two tensors of one number.
+fn numbered(a: &Args) -> Result<Args> {
+    let mut values = a.values.clone();
+    for (i, word) in ["start", "end"].into_iter().enumerate() {
+        let Value::Tensor(t) = &a.values[i] else { continue };
+        if t.ndim() != 0 {
+            return Err(Error::runtime(format!(
+                "{} only supports 0-dimensional start and end tensors, but got {word} with {} dimension(s).",
+                a.name,
+                t.ndim()
+            )));
+        }
+        values[i] = Value::Scalar(t.item()?);
+    }
+    Ok(Args { name: a.name, values })
+}
+
 fn steps(a: &Args) -> Result<usize> {
     let n = a.int(2)?;
     usize::try_from(n).map_err(|_| Error::runtime(format!("{}: number of steps must be non-negative, got {n}", a.name)))
@@ -154,12 +191,26 @@ pub(super) static OPS: &[Op] = &[
     .doc("Values from `start` up to but without `end`, `step` apart.")
     .places(place::TORCH)
     .samples(&["1, 5", "0, 1, 0.25", "5, 0, -2", "1, 6, 2, dtype=float64"]),
+    function("range(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", closed)
+        .doc("Values from `start` up to and with `end`, `step` apart, of the default float. Deprecated: `arange` ends before `end`.")
+        .places(place::TORCH)
+        .samples(&["1, 4", "1, 2, 0.5", "4, 1, -1"]),
     function("linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", linspace)
         .doc("`steps` evenly spaced values from `start` to `end`, both included.")
         .places(place::TORCH)
         .samples(&["0, 1, 5", "-1, 1, 4", "3, 3, 1"]),
+    function("linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", |a| linspace(&numbered(a)?))
+        .numbers(0b11)
+        .doc("`linspace` between tensors of one number.")
+        .places(place::TORCH)
+        .samples(&["T(), T(), 3", "0, T(), 3"]),
     function("logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", logspace)
         .doc("`base` to the power of `steps` evenly spaced values from `start` to `end`.")
         .places(place::TORCH)
         .samples(&["0, 2, 3", "0, 3, 4, 2.0"]),
+    function("logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor", |a| logspace(&numbered(a)?))
+        .numbers(0b11)
+        .doc("`logspace` between tensors of one number.")
+        .places(place::TORCH)
+        .samples(&["T(), T(), 3", "0, T(), 3"]),
 ];

@@ -35,6 +35,8 @@ pub struct Fft {
     pub scale: f64,
     /// Length of the real signal, where half a spectrum goes in.
     pub n: usize,
+    /// Whether the result lies in memory as the input does; else its transformed dimensions come last.
+    pub keep: bool,
 }
 
 /// The complex dtype whose parts are of a dtype.
@@ -55,6 +57,35 @@ pub(crate) fn real_of(dtype: DType) -> DType {
 }
 
 impl Fft {
+    /// The dimensions of the result as they lie in memory, from slowest to fastest: as MKL leaves them, so that programs find
+    /// PyTorch's strides.
+    fn order(&self, x: &Tensor) -> SmallVec<[usize; 6]> {
+        if self.keep {
+            return x.layout().stride_order();
+        }
+        let mut all: SmallVec<[usize; 6]> = (0..x.ndim()).collect();
+        // The others come to the front by exchanges with the last of them, which matters where strides are equal.
+        let (mut first, mut last) = (0, all.len());
+        loop {
+            while first < last && !self.dims.contains(&all[first]) {
+                first += 1;
+            }
+            while first < last && self.dims.contains(&all[last - 1]) {
+                last -= 1;
+            }
+            if first >= last {
+                break;
+            }
+            all.swap(first, last - 1);
+            (first, last) = (first + 1, last - 1);
+        }
+        all[first..].copy_from_slice(&self.dims);
+        let slow = |d: &usize| std::cmp::Reverse(x.strides()[*d]);
+        all[..first].sort_by_key(slow);
+        all[first..].sort_by_key(slow);
+        all
+    }
+
     /// One pass along a dimension.
     fn pass(&self, dim: usize, scale: f64, input: &Tensor, out: &Tensor, dtype: DType) -> Result<()> {
         let shape = if self.kind == FftKind::ToReal { out.shape() } else { input.shape() };
@@ -98,7 +129,7 @@ impl Primitive for Fft {
                 real_of(x.dtype())
             }
         };
-        Ok(smallvec![OutSpec { layout: Layout::contiguous(&sizes)?, dtype }])
+        Ok(smallvec![OutSpec { layout: Layout::in_order(&sizes, &self.order(x))?, dtype }])
     }
 
     fn compute(&self, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
@@ -107,10 +138,13 @@ impl Primitive for Fft {
             return Ok(());
         }
         let dtype = if out.dtype().is_complex() { out.dtype() } else { inputs[0].dtype() };
-        let input = packed(inputs[0])?;
+        let order = self.order(inputs[0]);
+        let turned = |t: &Tensor| t.alias_with(t.layout().permute(&order), t.dtype());
+        let (input, out) = (packed(&turned(inputs[0]))?, &turned(out));
         let dense = if out.is_contiguous() { out.clone() } else { Tensor::empty(out.shape(), out.dtype(), out.device())? };
         let mut from = &input;
-        for (i, &d) in self.dims.iter().rev().enumerate() {
+        for (i, d) in self.dims.iter().rev().enumerate() {
+            let d = order.iter().position(|o| o == d).unwrap_or(*d);
             self.pass(d, if i == 0 { self.scale } else { 1.0 }, from, &dense, dtype)?;
             from = &dense;
         }
@@ -123,7 +157,7 @@ impl Primitive for Fft {
     /// The transposed map: a transform the other way with the same factor.
     fn vjp(&self, cx: &Cx, grads: &mut Grads) -> Result<Grads> {
         let (Some(g), Some(info)) = (grads[0].take(), cx.input_info(0)) else { return Ok(smallvec![None]) };
-        let back = |kind, n| Fft { kind, dims: self.dims.clone(), forward: !self.forward, scale: self.scale, n };
+        let back = |kind, n| Fft { kind, dims: self.dims.clone(), forward: !self.forward, scale: self.scale, n, keep: false };
         let grad = match self.kind {
             FftKind::Complex => bind1(&back(FftKind::Complex, 0), &[&g])?,
             FftKind::FromReal => {

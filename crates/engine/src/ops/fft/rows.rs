@@ -64,7 +64,7 @@ fn arguments(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>) -> Re
         return Err(Error::runtime(format!("{op}: FFT dims must be unique, got {d} twice in {dim:?}")));
     }
     if x.ndim() == 0 && !dims.is_empty() {
-        return Err(Error::runtime(format!("{op}: a tensor without dimensions has nothing to transform along")));
+        return Err(Error::index(format!("{op}: Dimension specified as {} but tensor has no dimensions", dim.map_or(-1, |d| d[0]))));
     }
     let Some(s) = s else { return Ok((dims.clone(), smallvec![None; dims.len()])) };
     if s.len() != dims.len() {
@@ -115,7 +115,24 @@ fn complex(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>, norm: O
     if dims.is_empty() {
         return Ok(x);
     }
-    bind1(&Fft { kind: FftKind::Complex, dims: dims.clone(), forward, scale, n: 0 }, &[&fit(&x, &dims, &n)?])
+    bind1(&Fft { kind: FftKind::Complex, dims: dims.clone(), forward, scale, n: 0, keep: false }, &[&fit(&x, &dims, &n)?])
+}
+
+/// `x` so that in memory `others`, by their steps, and then `last` come behind all other dimensions.
+fn in_turn(x: &Tensor, others: &[usize], last: usize) -> Result<Tensor> {
+    let slow = |d: &usize| std::cmp::Reverse(x.strides()[*d]);
+    let mut order: SmallVec<[usize; 6]> = (0..x.ndim()).filter(|d| *d != last && !others.contains(d)).collect();
+    order.sort_by_key(slow);
+    let start = order.len();
+    order.extend_from_slice(others);
+    order[start..].sort_by_key(slow);
+    order.push(last);
+    let there: SmallVec<[i64; 6]> = order.iter().map(|&d| d as i64).collect();
+    let mut back: SmallVec<[i64; 6]> = smallvec![0; order.len()];
+    for (i, &d) in order.iter().enumerate() {
+        back[d] = i as i64;
+    }
+    x.permute(&there)?.contiguous()?.permute(&back)
 }
 
 /// Real to half a spectrum: along the last of the dimensions, then complex along the others; conjugated for `ihfft`.
@@ -131,13 +148,14 @@ fn from_real(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>, norm:
     };
     let scale = scale(op, norm, product(&n), !hermitian)?;
     let x = fit(&x, &dims, &n)?;
-    let half = Fft { kind: FftKind::FromReal, dims: smallvec![last], forward: true, scale, n: n[n.len() - 1] };
+    let x = if hermitian || others.is_empty() { x } else { in_turn(&x, others, last)? };
+    let half = Fft { kind: FftKind::FromReal, dims: smallvec![last], forward: true, scale, n: n[n.len() - 1], keep: false };
     let y = bind1(&half, &[&x])?;
     let y = if hermitian { y.conj()? } else { y };
     if others.is_empty() {
         return Ok(y);
     }
-    bind1(&Fft { kind: FftKind::Complex, dims: List::from_slice(others), forward: !hermitian, scale: 1.0, n: 0 }, &[&y])
+    bind1(&Fft { kind: FftKind::Complex, dims: List::from_slice(others), forward: !hermitian, scale: 1.0, n: 0, keep: !hermitian }, &[&y])
 }
 
 /// Half a spectrum to real numbers: complex along all dimensions but the last, then that one; conjugated first for `hfft`.
@@ -163,10 +181,10 @@ fn to_real(op: &str, x: &Tensor, s: Option<&[i64]>, dim: Option<&[i64]>, norm: O
     let x = if others.is_empty() {
         x
     } else {
-        bind1(&Fft { kind: FftKind::Complex, dims: List::from_slice(others), forward: hermitian, scale: 1.0, n: 0 }, &[&x])?
+        bind1(&Fft { kind: FftKind::Complex, dims: List::from_slice(others), forward: hermitian, scale: 1.0, n: 0, keep: false }, &[&x])?
     };
     let x = if hermitian { x.conj()? } else { x };
-    bind1(&Fft { kind: FftKind::ToReal, dims: smallvec![last], forward: false, scale, n: n_last as usize }, &[&x])
+    bind1(&Fft { kind: FftKind::ToReal, dims: smallvec![last], forward: false, scale, n: n_last as usize, keep: false }, &[&x])
 }
 
 type Family = fn(&str, &Tensor, Option<&[i64]>, Option<&[i64]>, Option<&str>, bool) -> Result<Tensor>;

@@ -250,9 +250,9 @@ fn histc(a: &Args) -> Result<Out> {
 fn between(x: &Tensor, edges: &Tensor) -> Result<Tensor> {
     let bins = edges.numel() as i64 - 1;
     let places = super::searchsorted(&edges.contiguous()?, &x.contiguous()?, true, false, None)?.sub(1)?;
-    let last = x.eq(&edges.select(0, bins)?)?;
-    let places = Tensor::where_(&last, bins - 1, &places)?;
-    let inside = places.ge(0)?.logical_and(&places.lt(bins)?)?.logical_and(&x.isnan()?.logical_not()?)?;
+    // Only the outermost edges decide about what is outside, also where edges are not in order.
+    let inside = x.ge(&edges.select(0, 0)?)?.logical_and(&x.le(&edges.select(0, bins)?)?)?;
+    let places = places.clamp(-1, bins - 1)?;
     Tensor::where_(&inside, &places, -1)
 }
 
@@ -365,7 +365,7 @@ fn histogramdd(a: &Args) -> Result<Out> {
     check_weight("histogramdd", &x, a.opt_tensor(3)?, 1)?;
     let flat = x.reshape(&[-1, n as i64])?;
     let edges: Vec<Tensor> = match &a.values[1] {
-        Value::Tensors(_) => a.tensors(1)?.into_iter().map(|t| t.alias().copy()).collect::<Result<_>>()?,
+        Value::Tensors(_) => a.tensors(1)?.into_iter().map(|t| t.alias()).collect(),
         _ => {
             let given = a.ints(1)?;
             let bins: Sizes = if given.len() == 1 { smallvec![given[0]; n] } else { given };

@@ -3,7 +3,7 @@
 use super::{Address, Pick, Place};
 use crate::Tensor;
 use crate::backend::{IndexMode, Operand as Memory, backend};
-use crate::ops::table::{Args, Op, Out, function, place};
+use crate::ops::table::{Args, Op, Out, function, out_rule, place};
 use crate::ops::{OutSpec, Outputs, Primitive};
 use crate::transform::bind1;
 use flambeau_base::{DType, Error, Result, broadcast};
@@ -159,6 +159,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("The places where `condition` holds: an index tensor for each dimension.")
         .samples(&["B(2,3)"]),
     function("masked_select(Tensor self, Tensor mask) -> Tensor", |a| Ok(a.tensor(0)?.masked_select(a.tensor(1)?)?.into()))
+        .out_rule(out_rule::APART)
         .doc("The elements where `mask` (bool, broadcast) holds, in row-major order, as a vector.")
         .samples(&["T(2,3), B(2,3)", "T(2,3), B(3)", "T(3), B(2,1)"]),
     function("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", |a| {

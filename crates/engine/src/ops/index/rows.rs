@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::backend::IndexMode;
 use crate::ops::Primitive;
 use crate::ops::pointwise::{MASKED_FILL, Pointwise};
-use crate::ops::table::{Args, Op, Out, function, place, primitive};
+use crate::ops::table::{Args, Op, Out, function, out_rule, place, primitive};
 use crate::transform::bind1;
 use flambeau_base::{DType, Error, Result, Scalar, broadcast, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
@@ -242,6 +242,7 @@ fn from_the_end(index: &Tensor, size: usize) -> Result<Tensor> {
 
 pub(super) static OPS: &[Op] = &[
     function("index_select(Tensor self, int dim, Tensor index) -> Tensor", |a| Ok(a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?.into()))
+        .out_rule(out_rule::APART)
         .doc("The parts of `self` at the indices (a vector) of dimension `dim`. An IndexError for indices that are not there; negative ones are not.")
         .samples(&["T(4,3), 0, I(5; 0..4)", "T(2,4), 1, I(3; 0..4)"]),
     primitive("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", add_rows)
@@ -268,6 +269,7 @@ pub(super) static OPS: &[Op] = &[
     .doc("`self` with `values` put where the index tensors (or masks) say; with `accumulate` they are added, in order. A RuntimeError where dtypes differ.")
     .samples(&["T(4,3), [I(5; 0..4)], T(5,3), True", "T(4,3), [I(1; 0..4), I(1; 0..3)], T(1)"]),
     function("take(Tensor self, Tensor index) -> Tensor", |a| Ok(a.tensor(0)?.take(a.tensor(1)?)?.into()))
+        .out_rule(out_rule::APART)
         .doc("The elements of `self` with these numbers in row-major order, in the shape of `index`; negative ones count from the end.")
         .samples(&["T(2,3), I(4; 0..6)", "T(5), I(2,2; -5..5)"]),
     function("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put)

@@ -4,7 +4,7 @@ use super::rows::{check_dtype, indices};
 use super::{Address, Pick, Place};
 use crate::Tensor;
 use crate::backend::IndexMode;
-use crate::ops::table::{Args, Op, Out, function, primitive};
+use crate::ops::table::{Args, Op, Out, function, out_rule, primitive};
 use crate::ops::{Operand, Primitive};
 use crate::transform::bind1;
 use flambeau_base::{DType, Error, Result, show, wrap_dim};
@@ -145,7 +145,8 @@ pub(super) static OPS: &[Op] = &[
     function("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", |a| {
         Ok(a.tensor(0)?.gather(a.int(1)?, a.tensor(2)?)?.into())
     })
-    .doc("The elements that `index` names along `dim`: `out[i][j] = self[index[i][j]][j]` for dimension 0. A RuntimeError for indices that are not there.")
+    .out_rule(out_rule::APART | out_rule::EXACT)
+        .doc("The elements that `index` names along `dim`: `out[i][j] = self[index[i][j]][j]` for dimension 0. A RuntimeError for indices that are not there.")
     .samples(&["T(3,4), 0, I(2,4; 0..3)", "T(3,4), 1, I(3,2; 0..4)", "T(), 0, I(; 0..1)"]),
     primitive("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", scattered)
         .doc("`self` with the elements of `src` where `index` says along `dim`: `out[index[i][j]][j] = src[i][j]` for dimension 0. Of several for one place the last stays.")

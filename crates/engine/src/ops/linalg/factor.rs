@@ -263,8 +263,9 @@ pub fn qr(a: &Tensor, mode: &str) -> Result<(Tensor, Tensor)> {
     two(run(&QR, &[a], [mode, 0])?)
 }
 
-fn no_derivative(_: &Cx, _: &mut Grads, _: Options) -> Result<Grads> {
-    Err(Error::not_implemented("derivative for geqrf is not implemented: use linalg.qr"))
+/// For what PyTorch does not differentiate either.
+pub(super) fn no_derivative(_: &Cx, _: &mut Grads, _: Options) -> Result<Grads> {
+    Err(Error::not_implemented("linalg: the derivative of this factorization is not implemented: use linalg.qr, linalg.solve"))
 }
 
 static GEQRF: Spec = Spec {

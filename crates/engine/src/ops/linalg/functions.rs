@@ -276,6 +276,9 @@ impl Tensor {
     /// Exponentials of square matrices, by a Padé approximation after scaling (Higham, 2005).
     pub fn matrix_exp(&self) -> Result<Tensor> {
         let op = "linalg.matrix_exp";
+        if self.dtype().is_reduced_float() {
+            return self.to_dtype(DType::F32)?.matrix_exp()?.to_dtype(self.dtype());
+        }
         check_dtype(op, self)?;
         let n = square(op, self)?;
         if self.numel() == 0 {
@@ -332,6 +335,13 @@ fn slogdet(a: &Args) -> Result<Out> {
 }
 
 /// Solutions of least squares by pseudoinverses, with what the drivers tell.
+/// The same values as the first rows of taller matrices, column by column: where LAPACK leaves solutions.
+fn in_taller(x: &Tensor, m: usize) -> Result<Tensor> {
+    let (n, k) = matrices("linalg.lstsq", x)?;
+    let rest = Tensor::zeros(&stacked(batch(x), &[m - n, k]), x.dtype(), x.device())?;
+    laid(&crate::ops::join::cat(&[x, &rest], -2)?)?.narrow(-2, 0, n as i64)
+}
+
 fn lstsq(a: &Args) -> Result<Out> {
     let op = "linalg.lstsq";
     let (x, b, driver) = (a.tensor(0)?, a.tensor(1)?, a.opt_str(3)?);
@@ -365,6 +375,7 @@ fn lstsq(a: &Args) -> Result<Out> {
     };
     let p = pinv(x, None, Some(limit.clone()), false)?;
     let solution = p.matmul(&right)?;
+    let solution = if m > n { in_taller(&solution, m)? } else { solution };
     let (s, ranks) = if x.numel() == 0 {
         let s = Tensor::zeros(&stacked(batch(x), &[m.min(n)]), real_of(x.dtype()), x.device())?;
         (s, Tensor::zeros(batch(x), DType::I64, x.device())?)
@@ -383,7 +394,11 @@ fn lstsq(a: &Args) -> Result<Out> {
     let none = |dtype| Tensor::empty(&[0], dtype, x.device());
     let ranks = if driver == "gels" { none(DType::I64)? } else { ranks };
     let s = if matches!(driver, "gelsd" | "gelss") { s } else { none(real_of(x.dtype()))? };
-    let solution = if vector { solution.squeeze(Some(&[-1]))? } else { laid(&solution)? };
+    let solution = match vector {
+        true => solution.squeeze(Some(&[-1]))?,
+        false if m > n => solution,
+        false => laid(&solution)?,
+    };
     Ok(Out::Tuple(smallvec![solution, residuals, ranks, s]))
 }
 

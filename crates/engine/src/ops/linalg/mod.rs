@@ -232,7 +232,10 @@ fn check_info(op: &str, info: &Tensor, what: impl Fn(i64) -> String) -> Result<(
 
 /// The same values column by column in memory.
 fn laid(x: &Tensor) -> Result<Tensor> {
-    x.transpose(-2, -1)?.contiguous()?.transpose(-2, -1)
+    let rows = x.transpose(-2, -1)?.contiguous()?;
+    // Where a dimension is 1, contiguous is what steps over it by any stride.
+    let plain = rows.strides() == Layout::contiguous(rows.shape())?.strides();
+    if plain { rows } else { rows.reshape_to(rows.shape())? }.transpose(-2, -1)
 }
 
 /// A result that does not depend on `x`, but on which gradients of zero flow to it.

@@ -65,7 +65,17 @@ fn matrix_norm(op: &str, x: &Tensor, order: Order, dims: &[i64], keepdim: bool, 
         Order::Frobenius => x.vector_norm(2.0, Some(&[row, column]), keepdim, None),
         Order::Nuclear => with_values(op, &x, row, column, keepdim, |s| s.sum_dims(Some(&[-1]), false, None)),
         Order::Number(p) if p.abs() == 2.0 => {
-            with_values(op, &x, row, column, keepdim, |s| if p > 0.0 { s.amax(Some(&[-1]), false) } else { s.amin(Some(&[-1]), false) })
+            let empty = x.shape()[a].min(x.shape()[b]) == 0;
+            // The largest of no singular values is 0.
+            with_values(op, &x, row, column, keepdim, |s| {
+                if empty && p > 0.0 {
+                    s.sum_dims(Some(&[-1]), false, None)
+                } else if p > 0.0 {
+                    s.amax(Some(&[-1]), false)
+                } else {
+                    s.amin(Some(&[-1]), false)
+                }
+            })
         }
         Order::Number(p) if p.abs() == 1.0 || p.is_infinite() => {
             if p.is_infinite() {
@@ -90,8 +100,7 @@ fn with_values(op: &str, x: &Tensor, row: i64, column: i64, keepdim: bool, f: im
     if !keepdim {
         return Ok(out);
     }
-    let (low, high) = (row.min(column), row.max(column));
-    out.unsqueeze(low)?.unsqueeze(high)
+    out.unsqueeze(-1)?.unsqueeze(-1)?.movedim(&[-2, -1], &[row, column])
 }
 
 /// `linalg.norm`: of vectors or matrices, as `ord` and `dim` say.

@@ -1,7 +1,7 @@
 //! The rows of factorisations and systems: `torch.linalg`, and the older names in `torch`.
 
 use super::factor::{ldl_factor, not_positive, permutation};
-use super::solve::{inverse, singular, solve_any};
+use super::solve::{inverse, ldl_solve, singular, solve_any};
 use super::spectral::{FULL, THIN, VALUES, eig_checked, eigh_checked, svd_checked};
 use super::{
     batch, check_dtype, check_info, cholesky, geqrf, householder_product, laid, lu_factor, lu_solve, matrices, qr, solve_triangular,
@@ -391,6 +391,12 @@ pub(super) static OPS: &[Op] = &[
         .places(PRIVATE)
         .doc("`linalg.ldl_factor` that says in `info` which pivot is zero, or 0.")
         .samples(&["T(1,1; 1..2)"]),
+    function("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", |a| {
+        Ok(ldl_solve(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?.into())
+    })
+    .places(PRIVATE)
+    .doc("`X` with `A X = B`, from what `linalg.ldl_factor` gives for `A`.")
+    .samples(&["T(1,1; 1..2), I(1; 1..2), T(1,2)", "T(2,2,2; 1..2), I(2,2; 1..2), T(2,3), hermitian=True"]),
     function("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", eigh_row)
         .autocast_full()
         .places(PRIVATE)

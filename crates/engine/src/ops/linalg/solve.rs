@@ -1,11 +1,14 @@
 //! Triangular and general systems.
 
-use super::factor::{lu_factor, permutation, rows_of};
-use super::{Options, Spec, batch, by_columns, check_dtype, check_info, laid, matrices, plain, run, settle, square, stacked, target};
+use super::factor::{lu_factor, no_derivative, permutation, rows_of};
+use super::{
+    Into_, Options, Spec, batch, by_columns, check_dtype, check_info, factorize, in_columns, laid, matrices, plain, run, settle, square,
+    stacked, target,
+};
 use crate::Tensor;
 use crate::autograd::{Cx, Grads};
 use crate::backend::backend;
-use crate::backend::transforms::TriangularSolve;
+use crate::backend::transforms::{Factor, TriangularSolve};
 use crate::ops::Reads;
 use flambeau_base::{DType, Error, Result, broadcast, show};
 use smallvec::smallvec;
@@ -124,7 +127,7 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     }
     if !left {
         // X A = B is A^H X^H = B^H.
-        return laid(&lu_solve(lu, pivots, &b.adjoint()?, true, !adjoint)?.adjoint()?);
+        return lu_solve(lu, pivots, &b.adjoint()?, true, !adjoint)?.adjoint()?.resolved()?.contiguous();
     }
     let order = permutation(pivots, n)?;
     if adjoint {
@@ -134,6 +137,73 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     }
     let y = solve_triangular(lu, &rows_of(b, &order)?, false, true, true)?;
     solve_triangular(lu, &y, true, true, false)
+}
+
+/// Inputs the factors, pivots and right sides, of one stack each; option whether they are Hermitian.
+static LDL_SOLVE: Spec = Spec {
+    name: "linalg.ldl_solve",
+    infer: |inputs, _| Ok(smallvec![by_columns(inputs[2].shape(), inputs[2].dtype())?]),
+    compute: |inputs, outputs, options| {
+        let x = target(&outputs[0], true)?;
+        crate::ops::copy_into(&x, inputs[2])?;
+        let pivots = inputs[1].to_dtype(DType::I32)?.contiguous()?;
+        let k = x.shape()[x.ndim() - 1];
+        let into = Into_ { right: Some(&x), pivots: Some(&pivots), ..Into_::default() };
+        factorize(Factor::LdlSolve, &in_columns(inputs[0])?, [options[0], k], into)?;
+        settle(&[(&x, &outputs[0])])
+    },
+    vjp: no_derivative,
+    reads: Reads::NONE,
+    differentiable: 0,
+};
+
+/// `X` with `A X = B`, from the factors and pivots of `linalg.ldl_factor`; stacks are broadcast.
+pub(super) fn ldl_solve(ld: &Tensor, pivots: &Tensor, b: &Tensor, hermitian: bool) -> Result<Tensor> {
+    let op = "linalg.ldl_solve";
+    check_dtype(op, ld)?;
+    let n = square(op, ld)?;
+    let (m, k) = matrices(op, b)?;
+    let wrong = |why: String| Err(Error::runtime(format!("{op}: {why}")));
+    if !pivots.dtype().is_integral() || pivots.dtype() == DType::Bool {
+        return wrong(format!("Expected pivots to be integers. Got {}", pivots.dtype()));
+    }
+    if ld.dtype() != b.dtype() {
+        return wrong(format!("Expected LD and B to have the same dtype, but found LD of type {} and B of type {}", ld.dtype(), b.dtype()));
+    }
+    if pivots.shape() != &ld.shape()[..ld.ndim() - 1] {
+        return wrong(format!(
+            "Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape {} for {}",
+            show(pivots.shape()),
+            show(ld.shape())
+        ));
+    }
+    check_equation(op, ld, b, m == n, true)?;
+    let lead = broadcast(op, batch(ld), batch(b))?;
+    for (i, p) in pivots.to_scalars()?.into_iter().enumerate() {
+        let size = p.to_i64().unsigned_abs() as usize;
+        if size == 0 || size > n {
+            return wrong(format!("pivots must be between 1 and {n} or their negative, got {p} (element {i})"));
+        }
+    }
+    check_blocks(op, pivots, n)?;
+    let (ld, b) = (ld.expand_to(&stacked(&lead, &[n, n]))?, b.expand_to(&stacked(&lead, &[n, k]))?);
+    let pivots = pivots.expand_to(&stacked(&lead, &[n]))?;
+    let hermitian = hermitian && ld.dtype().is_complex();
+    Ok(run(&LDL_SOLVE, &[&ld, &pivots, &b], [hermitian as usize, 0])?.remove(0))
+}
+
+/// Refuses negative pivots that do not come in pairs.
+fn check_blocks(op: &str, pivots: &Tensor, n: usize) -> Result<()> {
+    for row in pivots.to_scalars()?.chunks(n.max(1)) {
+        let mut k = 0;
+        while k < n {
+            if row[k].to_i64() < 0 && (k + 1 == n || row[k + 1].to_i64() >= 0) {
+                return Err(Error::runtime(format!("{op}: negative pivots stand for blocks of two rows, but row {} is alone", k + 1)));
+            }
+            k += if row[k].to_i64() < 0 { 2 } else { 1 };
+        }
+    }
+    Ok(())
 }
 
 /// Inputs `A` and `B`, outputs `X`, the factors of `A`, pivots and info.
@@ -210,10 +280,11 @@ pub(super) fn solve_any(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, T
     check_equation(op, a, b, n == if left { m } else { k }, left)?;
     if left {
         let (x, info) = solve(a, &b2)?;
-        return Ok((if vector { x.squeeze(Some(&[-1]))? } else { x }, info));
+        let x = if vector { x.squeeze(Some(&[-1]))? } else { x };
+        return Ok((if vector && x.ndim() > 1 { laid(&x)? } else { x }, info));
     }
     let (x, info) = solve(&a.transpose(-2, -1)?, &b2.transpose(-2, -1)?)?;
-    Ok((laid(&x.transpose(-2, -1)?)?, info))
+    Ok((x.transpose(-2, -1)?.contiguous()?, info))
 }
 
 /// What a zero pivot means.

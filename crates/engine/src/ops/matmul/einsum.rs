@@ -158,22 +158,24 @@ fn diagonalised(t: &Tensor, axes: Vec<Axis>) -> Result<Term> {
 /// Contracts the operands from left to right.
 fn contract(terms: Vec<Term>, output: &[Axis]) -> Result<Tensor> {
     let mut rest: std::collections::VecDeque<Term> = terms.into();
+    let single = rest.len() == 1;
     let Some(mut acc) = rest.pop_front() else { return Err(Error::value("einsum: must provide at least one operand")) };
     while let Some(next) = rest.pop_front() {
         let wanted = |a: &Axis| output.contains(a) || rest.iter().any(|t| t.axes.contains(a));
         acc = pair(acc, next, wanted)?;
     }
-    let acc = sum_out(acc, |a| output.contains(a))?;
+    // The sums of one operand are those of `sum`, int64 for integers; a product of integers keeps their dtype.
+    let acc = sum_out(acc, |a| output.contains(a), single)?;
     arrange(&acc, output)
 }
 
-/// Sums over the dimensions that nobody needs.
-fn sum_out(term: Term, wanted: impl Fn(&Axis) -> bool) -> Result<Term> {
+/// Sums over the dimensions that nobody needs; integers as int64 or, unless that is asked for, in their own dtype.
+fn sum_out(term: Term, wanted: impl Fn(&Axis) -> bool, promotes: bool) -> Result<Term> {
     let dims: Vec<i64> = term.axes.iter().enumerate().filter(|(_, a)| !wanted(a)).map(|(i, _)| i as i64).collect();
     if dims.is_empty() {
         return Ok(term);
     }
-    let tensor = term.tensor.sum_dims(Some(&dims), false, None)?;
+    let tensor = term.tensor.sum_dims(Some(&dims), false, (!promotes).then(|| term.tensor.dtype()))?;
     Ok(Term { tensor, axes: term.axes.into_iter().filter(|a| wanted(a)).collect() })
 }
 
@@ -191,8 +193,8 @@ fn arrange(term: &Term, axes: &[Axis]) -> Result<Tensor> {
 
 /// The product of two operands, summed over what only they have: one stack of matrix products.
 fn pair(a: Term, b: Term, wanted: impl Fn(&Axis) -> bool) -> Result<Term> {
-    let a = sum_out(a, |x| wanted(x) || b.axes.contains(x))?;
-    let b = sum_out(b, |x| wanted(x) || a.axes.contains(x))?;
+    let a = sum_out(a, |x| wanted(x) || b.axes.contains(x), false)?;
+    let b = sum_out(b, |x| wanted(x) || a.axes.contains(x), false)?;
     let size = |t: &Term, x: &Axis| t.axes.iter().position(|y| x == y).map_or(1, |d| t.tensor.shape()[d]);
     let mut stack = Vec::new();
     let mut summed = Vec::new();
@@ -214,8 +216,8 @@ fn pair(a: Term, b: Term, wanted: impl Fn(&Axis) -> bool) -> Result<Term> {
             (false, false) => stack.push(*x),
         }
     }
-    let a = sum_out(drop_ones(a, &right)?, |x| wanted(x) || !left.contains(x))?;
-    let b = sum_out(drop_ones(b, &left)?, |x| wanted(x) || !right.contains(x))?;
+    let a = sum_out(drop_ones(a, &right)?, |x| wanted(x) || !left.contains(x), false)?;
+    let b = sum_out(drop_ones(b, &left)?, |x| wanted(x) || !right.contains(x), false)?;
     left.retain(|x| wanted(x));
     right.retain(|x| wanted(x));
     let sizes = |axes: &[Axis]| axes.iter().map(|x| size(&a, x).max(size(&b, x))).collect::<SmallVec<[usize; 6]>>();
@@ -229,12 +231,12 @@ fn pair(a: Term, b: Term, wanted: impl Fn(&Axis) -> bool) -> Result<Term> {
     let axes: Vec<Axis> = stack.into_iter().chain(left).chain(right).collect();
     let tensor = z.view(&all)?;
     // Wanted nowhere: axes of size 1 that both had.
-    sum_out(Term { tensor, axes }, wanted)
+    sum_out(Term { tensor, axes }, wanted, false)
 }
 
 /// Drops dimensions of size 1 that the other operand has at full size.
 fn drop_ones(term: Term, others: &[Axis]) -> Result<Term> {
-    sum_out(term, |x| !others.contains(x))
+    sum_out(term, |x| !others.contains(x), false)
 }
 
 pub(super) static OPS: &[Op] = &[function("einsum(str equation, Tensor[] tensors) -> Tensor", |a| {

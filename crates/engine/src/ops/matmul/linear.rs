@@ -30,7 +30,9 @@ impl Primitive for Linear {
         };
         if k != k2 {
             let rows: usize = x.shape()[..x.ndim() - 1].iter().product();
-            return Err(wrong(format!("mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {k2}x{n})")));
+            return Err(wrong(format!(
+                "mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {k2}x{n}), the input's last dimension ({k}) must equal the weight's ({k2})"
+            )));
         }
         if let Some(bias) = inputs.get(2) {
             check_dtypes("linear", x, bias)?;

@@ -271,7 +271,10 @@ fn cross(a: &Args) -> Result<Out> {
 fn vecdot(a: &Args) -> Result<Out> {
     let (x, y, dim) = (a.tensor(0)?, a.tensor(1)?, a.int(2)?);
     if x.dtype().is_integral() {
-        return Err(Error::not_implemented(format!("linalg.vecdot: Expected a floating point or complex tensor as input. Got {}", x.dtype())));
+        return Err(Error::not_implemented(format!(
+            "linalg.vecdot: Expected a floating point or complex tensor as input. Got {}",
+            x.dtype()
+        )));
     }
     let shape = broadcast("linalg.vecdot", x.shape(), y.shape())?;
     wrap_dim("linalg.vecdot", dim, shape.len())?;
@@ -282,6 +285,7 @@ fn vecdot(a: &Args) -> Result<Out> {
 fn vander(a: &Args) -> Result<Out> {
     let x = a.tensor(0)?;
     let x = if x.dtype() == DType::Bool || x.dtype().is_integral() { x.to_dtype(DType::I64)? } else { x.clone() };
+    let x = if x.ndim() == 0 { x.unsqueeze(0)? } else { x };
     let n = a.opt_int(1)?.unwrap_or_else(|| x.shape().last().copied().unwrap_or(1) as i64);
     if n <= 1 {
         return Err(Error::runtime(format!("linalg.vander: N must be greater than 1, got {n}")));

@@ -25,9 +25,8 @@ impl Primitive for Product {
         check_dtypes("matmul", a, b)?;
         if k != k2 {
             return Err(Error::runtime(format!(
-                "matmul: mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n}): shapes {} and {}",
-                show(a.shape()),
-                show(b.shape())
+                "matmul: mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n}): the first's last dimension ({k}) must equal the second's last but one ({k2}){}",
+                if a.ndim().max(b.ndim()) > 2 { format!("; shapes {} and {}", show(a.shape()), show(b.shape())) } else { String::new() }
             )));
         }
         let mut sizes = broadcast("matmul", &a.shape()[..a.ndim() - 2], &b.shape()[..b.ndim() - 2])?;

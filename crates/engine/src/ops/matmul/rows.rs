@@ -105,11 +105,15 @@ fn rank(op: &str, t: &Tensor, want: usize) -> Result<()> {
 pub(super) fn weighted(a: &Args, product: impl Fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Out> {
     let (input, x, y, numbers) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, [a.scalar(3)?, a.scalar(4)?]);
     let dtype = x.dtype();
+    // Integers are weighted by integers.
+    let numbers = if dtype.is_integral() { numbers.map(|s| Scalar::Int(s.to_i64())) } else { numbers };
     if dtype.is_reduced_float() && input.dtype() == dtype && y.dtype() == dtype {
         let wide = |t: &Tensor| t.to_dtype(DType::F32);
         let sum = weighted_sum(a.name, &wide(input)?, product(&wide(x)?, &wide(y)?)?, numbers)?;
         return Ok(sum.to_dtype(dtype)?.into());
     }
+    // Integers are multiplied by whole numbers, as PyTorch's kernels do.
+    let numbers = if dtype.is_integral() { numbers.map(|s| Scalar::Int(s.to_i64())) } else { numbers };
     Ok(weighted_sum(a.name, input, product(x, y)?, numbers)?.into())
 }
 
@@ -158,6 +162,9 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(3), T(3)"]),
     function("outer(Tensor self, Tensor vec2) -> Tensor", |a| Ok(a.tensor(0)?.outer(a.tensor(1)?)?.into()))
         .doc("The product of each pair of elements of two vectors.")
+        .samples(&["T(3), T(4)"]),
+    function("ger(Tensor self, Tensor vec2) -> Tensor", |a| Ok(a.tensor(0)?.outer(a.tensor(1)?)?.into()))
+        .doc("Alias of `outer`.")
         .samples(&["T(3), T(4)"]),
     function("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |a| {
         weighted(a, |x, y| x.mm(y))

@@ -311,7 +311,7 @@ fn check(q: &Tensor, k: &Tensor, v: &Tensor, options: &AttentionOptions) -> Resu
             show(v.shape())
         )));
     }
-    if options.grouped {
+    if options.grouped && !same_heads(q, k, v) {
         check_groups(op, q, k, v)?;
     } else {
         let stacks = broadcast(op, &q.shape()[..q.ndim() - 2], &k.shape()[..k.ndim() - 2])?;
@@ -328,6 +328,12 @@ fn check(q: &Tensor, k: &Tensor, v: &Tensor, options: &AttentionOptions) -> Resu
     let mut scores = Dims::from_slice(&q.shape()[..q.ndim() - 1]);
     scores.push(last(k, 2));
     broadcast(op, &scores, mask.shape()).map(|_| ())
+}
+
+/// Whether there is nothing to share: as many heads everywhere, over stacks that may broadcast.
+fn same_heads(q: &Tensor, k: &Tensor, v: &Tensor) -> bool {
+    let heads = |t: &Tensor| if t.ndim() >= 3 { Some(t.shape()[t.ndim() - 3]) } else { None };
+    heads(q).is_some() && heads(q) == heads(k) && heads(q) == heads(v)
 }
 
 fn check_groups(op: &str, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<()> {
@@ -401,7 +407,11 @@ fn with_lse(a: &Args) -> Result<Out> {
     let mask = mask.map(|m| mask4(m, q, k)).transpose()?;
     let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![q, k, v];
     inputs.extend(mask.as_ref());
-    Ok(Out::Tuple(bind(&Attention { causal: options.causal, scale }, &inputs)?.into_iter().collect()))
+    let mut found = bind(&Attention { causal: options.causal, scale }, &inputs)?;
+    let (sums, out) = (found.remove(1), found.remove(0));
+    // PyTorch's lie with the heads side by side.
+    let sums = sums.transpose(1, 2)?.contiguous()?.transpose(1, 2)?;
+    Ok(Out::Tuple(smallvec![out, sums]))
 }
 
 /// Softmax that gives zeros where all is -inf.

@@ -5,7 +5,7 @@ use super::{Rule, Spec, call, call_inplace, one};
 use crate::Tensor;
 use crate::ops::Reads;
 use crate::ops::table::{Op, choose, place, pointwise};
-use flambeau_base::{DType, Result};
+use flambeau_base::{DType, Error, Result};
 use flambeau_ir::{Body, Val};
 use smallvec::smallvec;
 
@@ -74,6 +74,9 @@ static ELU: Spec = Spec::new("elu", Rule::Common, |k, x| {
     let low = x.mul(inner)?.exp()?.mul(alpha * scale * inner)?;
     Ok(smallvec![Some(g.mul(&Tensor::where_(&x.gt(0)?, scale, &low)?)?), None, None, None])
 });
+
+/// Alpha and scale of SELU.
+const SELU: (f64, f64) = (1.6732632423543772, 1.0507009873554805);
 
 fn number(a: &super::Arg) -> f64 {
     super::scalar_of(a).to_f64()
@@ -211,6 +214,22 @@ pub(super) static OPS: &[Op] = &[
         .doc("`scale * self` above zero, `scale * alpha * (exp(input_scale * self) - 1)` below (Clevert et al., 2015).")
         .places(place::NN)
         .samples(&["T(2,3)", "T(2,3), 0.5"]),
+    choose("selu(Tensor self) -> Tensor", |a| Ok((&ELU, smallvec![a.operand(0)?, SELU.0.into(), SELU.1.into(), 1.0.into()])))
+        .doc("`scale * elu(self, alpha)` with the two constants of self-normalising networks (Klambauer et al., 2017).")
+        .places(place::TORCH)
+        .samples(&["T(2,3)"])
+        .without_out(),
+    choose("celu(Tensor self, Scalar alpha=1.0) -> Tensor", |a| {
+        let alpha = a.scalar(1)?.to_f64();
+        if alpha == 0.0 {
+            return Err(Error::runtime("ZeroDivisionError: celu: alpha cannot be 0"));
+        }
+        Ok((&ELU, smallvec![a.operand(0)?, alpha.into(), 1.0.into(), (1.0 / alpha).into()]))
+    })
+    .doc("`self` above zero, `alpha * (exp(self / alpha) - 1)` below (Barron, 2017).")
+    .places(place::TORCH)
+    .samples(&["T(2,3)", "T(2,3), 0.5"])
+    .without_out(),
     pointwise("sigmoid(Tensor self) -> Tensor", &SIGMOID)
         .doc("The logistic function `1 / (1 + exp(-self))`.")
         .places(ALL | place::SPECIAL)

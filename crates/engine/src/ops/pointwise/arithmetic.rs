@@ -110,10 +110,7 @@ fn scaled<'a>(a: &'a Args, plain: &'static Spec, scaled: &'static Spec) -> Chose
         Operand::Scalar(s) => s.dtype().is_complex(),
     };
     if alpha.dtype().is_complex() && !complex(x) && !complex(y) {
-        return Err(Error::runtime(format!(
-            "{}: For non-complex input tensors, argument alpha must not be a complex number.",
-            plain.name
-        )));
+        return Err(Error::runtime(format!("{}: For non-complex input tensors, argument alpha must not be a complex number.", plain.name)));
     }
     if !alpha.is_integral() && integral(x) && integral(y) {
         return Err(Error::runtime(format!(

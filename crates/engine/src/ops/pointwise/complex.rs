@@ -3,7 +3,7 @@
 use super::{Operand, Rule, Spec, call, flat, one};
 use crate::Tensor;
 use crate::ops::Reads;
-use crate::ops::table::{Args, Op, Out, choose, function, place, pointwise, view_row};
+use crate::ops::table::{Args, Op, Out, choose, function, out_rule, place, pointwise, view_row};
 use flambeau_base::{Complex64, DType, Error, Result, Scalar};
 use flambeau_ir::{Body, Val};
 use smallvec::smallvec;
@@ -151,6 +151,7 @@ pub(super) static OPS: &[Op] = &[
         .samples(&["T(2,3)", "C(2,3)"])
         .without_inplace(),
     choose("complex(Tensor real, Tensor imag) -> Tensor", |a| parts(a, &COMPLEX))
+        .out_rule(out_rule::EXACT)
         .doc("Complex numbers from their real and imaginary parts, `float32` or `float64`.")
         .places(place::TORCH)
         .samples(&["T(2,3), T(2,3)", "T(2,3), T(3)"])

@@ -53,10 +53,16 @@ fn log_add_complex(k: &mut Body, a: Val, b: Val) -> Val {
     k.add(large, grown)
 }
 
+/// `a - b`, and 0 for two infinities that are equal.
+fn apart(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let same = a.alias().eq(&b.alias())?.logical_and(&a.alias().isinf()?)?;
+    Tensor::where_(&same, 0, &a.sub(b)?)
+}
+
 static LOGADDEXP: Spec = Spec::new("logaddexp", Rule::Common, |k, x| log_add(k, x, ScalarOp::Exp, 1.0)).refuses(DType::is_integral).vjp(
     Reads::inputs(0b11),
     |cx, g| {
-        let share = |i: usize, j: usize| g.div(&cx.tensor(j)?.sub(&cx.tensor(i)?)?.exp()?.add(1.0)?);
+        let share = |i: usize, j: usize| g.div(&apart(&cx.tensor(j)?, &cx.tensor(i)?)?.exp()?.add(1.0)?);
         Ok(smallvec![cx.when(0, || share(0, 1))?, cx.when(1, || share(1, 0))?])
     },
 );
@@ -64,7 +70,7 @@ static LOGADDEXP: Spec = Spec::new("logaddexp", Rule::Common, |k, x| log_add(k, 
 static LOGADDEXP2: Spec = Spec::new("logaddexp2", Rule::Common, |k, x| log_add(k, x, ScalarOp::Exp2, std::f64::consts::LOG2_E))
     .refuses(|d| d.is_integral() || d.is_complex())
     .vjp(Reads::inputs(0b11), |cx, g| {
-        let share = |i: usize, j: usize| g.div(&cx.tensor(j)?.sub(&cx.tensor(i)?)?.exp2()?.add(1.0)?);
+        let share = |i: usize, j: usize| g.div(&apart(&cx.tensor(j)?, &cx.tensor(i)?)?.exp2()?.add(1.0)?);
         Ok(smallvec![cx.when(0, || share(0, 1))?, cx.when(1, || share(1, 0))?])
     });
 

@@ -91,6 +91,16 @@ pub(super) static OPS: &[Op] = &[
         .doc("Angle of the point (`other`, `self`), in radians.")
         .samples(&["T(2,3; 0.5..2), T(2,3; 0.5..2)"])
         .reference(|x| x[0].atan2(x[1])),
+    pointwise("arccos(Tensor self) -> Tensor", &ACOS).doc("Alias of `acos`.").samples(&["T(2,3)"]).domain(-0.9, 0.9),
+    pointwise("arcsin(Tensor self) -> Tensor", &ASIN).doc("Alias of `asin`.").samples(&["T(2,3)"]).domain(-0.9, 0.9),
+    pointwise("arctan(Tensor self) -> Tensor", &ATAN).doc("Alias of `atan`.").samples(&["T(2,3)"]),
+    pointwise("arccosh(Tensor self) -> Tensor", &ACOSH).doc("Alias of `acosh`.").samples(&["T(2,3)"]).domain(1.25, 3.0),
+    pointwise("arcsinh(Tensor self) -> Tensor", &ASINH).doc("Alias of `asinh`.").samples(&["T(2,3)"]),
+    pointwise("arctanh(Tensor self) -> Tensor", &ATANH).doc("Alias of `atanh`.").samples(&["T(2,3)"]).domain(-0.9, 0.9),
+    pointwise("arctan2(Tensor self, Tensor other) -> Tensor", &ATAN2)
+        .numbers(0)
+        .doc("Alias of `atan2`.")
+        .samples(&["T(2,3; 0.5..2), T(2,3; 0.5..2)"]),
 ];
 
 impl Tensor {

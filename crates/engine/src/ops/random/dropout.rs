@@ -2,6 +2,7 @@
 
 use super::{draw, draw_by, generator, with_real};
 use crate::Tensor;
+use crate::ops::fft::real_of;
 use crate::ops::table::{Args, Op, Out, function, place};
 use crate::random::Generator;
 use flambeau_base::{DType, Error, Result, Scalar, show};
@@ -31,7 +32,7 @@ fn drop(x: &Tensor, p: f64, training: bool, kind: Kind) -> Result<Tensor> {
         return x.mul(0.0);
     }
     let noise = match kind.features {
-        false => x.empty_like()?,
+        false => Tensor::empty_layout(x.empty_like()?.layout().clone(), real_of(x.dtype()), x.device())?,
         true => {
             let [batch, channels] = match *x.shape() {
                 [batch, channels, ..] => [batch, channels],
@@ -45,12 +46,12 @@ fn drop(x: &Tensor, p: f64, training: bool, kind: Kind) -> Result<Tensor> {
             };
             let mut shape = vec![1; x.ndim()];
             shape[..2].copy_from_slice(&[batch, channels]);
-            Tensor::empty(&shape, x.dtype(), x.device())?
+            Tensor::empty(&shape, real_of(x.dtype()), x.device())?
         }
     };
     let g = generator(None);
     if !kind.alpha {
-        with_real!(kind.name, x.dtype(), T => draw::<T>(&noise, &g, |s, out| s.dropout_mask(out, p)))?;
+        with_real!(kind.name, noise.dtype(), T => draw::<T>(&noise, &g, |s, out| s.dropout_mask(out, p)))?;
         return x.mul(&noise);
     }
     noise.bernoulli_(1.0 - p, None)?;

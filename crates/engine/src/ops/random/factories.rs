@@ -145,8 +145,10 @@ fn normal_sized(a: &Args) -> Result<Out> {
 }
 
 fn dropout_mask(x: &Tensor, p: f64) -> Result<Tensor> {
-    let (mask, g) = (x.empty_like()?, generator(None));
-    with_real!("dropout", x.dtype(), T => draw::<T>(&mask, &g, |s, out| s.dropout_mask(out, p)))?;
+    // Complex numbers are dropped whole.
+    let dtype = crate::ops::fft::real_of(x.dtype());
+    let (mask, g) = (Tensor::empty_layout(x.empty_like()?.layout().clone(), dtype, x.device())?, generator(None));
+    with_real!("dropout", dtype, T => draw::<T>(&mask, &g, |s, out| s.dropout_mask(out, p)))?;
     Ok(mask)
 }
 

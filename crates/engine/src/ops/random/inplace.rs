@@ -9,6 +9,12 @@ use flambeau_base::{DType, Error, Result};
 impl Tensor {
     /// Fills with draws from the normal distribution.
     pub fn normal_(&self, mean: f64, std: f64, g: Option<Generator>) -> Result<&Tensor> {
+        if self.dtype().is_complex() {
+            // Half of the variance to each part.
+            let std = std / std::f64::consts::SQRT_2;
+            fill_inplace("normal_", self, |t| t.alias().view_as_real()?.normal_(mean, std, g).map(|_| ()))?;
+            return Ok(self);
+        }
         let g = generator(g);
         // Only memory that is contiguous is drawn in the large form.
         let small = !self.is_contiguous();
@@ -22,6 +28,10 @@ impl Tensor {
 
     /// Fills with draws from the uniform distribution over `[from, to)`.
     pub fn uniform_(&self, from: f64, to: f64, g: Option<Generator>) -> Result<&Tensor> {
+        if self.dtype().is_complex() {
+            fill_inplace("uniform_", self, |t| t.alias().view_as_real()?.uniform_(from, to, g).map(|_| ()))?;
+            return Ok(self);
+        }
         let g = generator(g);
         fill_inplace("uniform_", self, |t| with_real!("uniform_", t.dtype(), T => draw::<T>(t, &g, |s, out| s.uniform(out, from, to))))?;
         Ok(self)

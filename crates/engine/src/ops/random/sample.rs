@@ -2,7 +2,7 @@
 
 use super::{generator, with_drawable, with_real};
 use crate::Tensor;
-use crate::ops::table::{Args, Op, Out, function, place};
+use crate::ops::table::{Args, Op, Out, function, out_rule, place};
 use crate::random::{Generator, dirichlet_grad, gamma_grad};
 use flambeau_base::{DType, Error, Result, show};
 
@@ -128,6 +128,7 @@ pub(super) static OPS: &[Op] = &[
         .doc("Ones with probability `p`, else zeros, in the shape of `self`.")
         .without_out(),
     function("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial)
+        .out_rule(out_rule::EXACT)
         .doc("Draws categories by the weights in `self`, a row or a matrix of rows; int64.")
         .samples(&["T(4; 0.1..1), 2", "T(2,4; 0.1..1), 3, True"]),
     function("poisson(Tensor self, Generator? generator=None) -> Tensor", poisson)

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::autograd::Grads;
 use crate::backend::Combine;
 use crate::ops::Reads;
-use crate::ops::table::{Args, Op, Out, function};
+use crate::ops::table::{Args, Op, Out, function, out_rule};
 use crate::transform::{bind, bind1};
 use flambeau_base::{DType, Error, Result};
 use flambeau_ir::{Body, Val};
@@ -177,25 +177,26 @@ pub(super) static OPS: &[Op] = &[
     function("max(Tensor self) -> Tensor", |a| Ok(a.tensor(0)?.max()?.into()))
         .doc("The largest element; NaN if there is one. Gradients of ties are shared evenly.")
         .samples(&["T(2,3)", "B(4)"]),
+    // Before the next one: a tensor of one integer is a tensor, not a dimension.
+    function("max.other(Tensor self, Tensor other) -> Tensor", |a| Ok(a.tensor(0)?.maximum(a.tensor(1)?)?.into()))
+        .doc("`maximum`.")
+        .samples(&["T(2,3), T(3)"]),
     function("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         pair(a.tensor(0)?.max_dim(a.int(1)?, a.bool(2)?)?)
     })
     .doc("The largest elements along `dim` and the first places of them; NaN counts as largest. The gradient goes to that place.")
     .samples(&["T(2,3), 1", "T(2,3), 0, True"]),
-    function("max.other(Tensor self, Tensor other) -> Tensor", |a| Ok(a.tensor(0)?.maximum(a.tensor(1)?)?.into()))
-        .doc("`maximum`.")
-        .samples(&["T(2,3), T(3)"]),
     function("min(Tensor self) -> Tensor", |a| Ok(a.tensor(0)?.min()?.into()))
         .doc("The smallest element; NaN if there is one. Gradients of ties are shared evenly.")
         .samples(&["T(2,3)", "B(4)"]),
+    function("min.other(Tensor self, Tensor other) -> Tensor", |a| Ok(a.tensor(0)?.minimum(a.tensor(1)?)?.into()))
+        .doc("`minimum`.")
+        .samples(&["T(2,3), T(3)"]),
     function("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         pair(a.tensor(0)?.min_dim(a.int(1)?, a.bool(2)?)?)
     })
     .doc("The smallest elements along `dim` and the first places of them; NaN counts as smallest. The gradient goes to that place.")
     .samples(&["T(2,3), 1", "T(2,3), 0, True"]),
-    function("min.other(Tensor self, Tensor other) -> Tensor", |a| Ok(a.tensor(0)?.minimum(a.tensor(1)?)?.into()))
-        .doc("`minimum`.")
-        .samples(&["T(2,3), T(3)"]),
     function("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| {
         Ok(a.tensor(0)?.argmax(a.opt_int(1)?, a.bool(2)?)?.into())
     })
@@ -209,14 +210,17 @@ pub(super) static OPS: &[Op] = &[
     function("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| {
         Ok(a.tensor(0)?.amax(Some(&a.ints(1)?), a.bool(2)?)?.into())
     })
+    .out_rule(out_rule::EXACT)
     .doc("The largest element over dimensions (all unless given); NaN if there is one. Gradients of ties are shared evenly.")
     .samples(&["T(2,3)", "T(2,3), 1", "T(2,3,4), [0, 2], True"]),
     function("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| {
         Ok(a.tensor(0)?.amin(Some(&a.ints(1)?), a.bool(2)?)?.into())
     })
+    .out_rule(out_rule::EXACT)
     .doc("The smallest element over dimensions (all unless given); NaN if there is one. Gradients of ties are shared evenly.")
     .samples(&["T(2,3)", "T(2,3), 1", "T(2,3,4), [0, 2], True"]),
     function("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", aminmax)
+        .out_rule(out_rule::APART | out_rule::EXACT)
         .doc("Smallest and largest element, of all or along `dim`.")
         .samples(&["T(2,3)", "T(2,3), dim=1, keepdim=True"]),
 ];

@@ -100,13 +100,26 @@ impl Tensor {
     pub fn logsumexp(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         let op = LogSumExp { dims: dims_mask("logsumexp", Some(dims), self.ndim(), true)? };
         let x = if self.dtype().is_integral() { self.to_dtype(default_dtype())? } else { self.clone() };
-        let kept = bind1(&op, &[&x])?;
+        let kept = if x.dtype().is_complex() { of_complex(&x, op.dims)? } else { bind1(&op, &[&x])? };
         if keepdim {
             return Ok(kept);
         }
         let sizes: Dims = self.shape().iter().enumerate().filter(|(d, _)| !op.reduces(*d)).map(|(_, &n)| n).collect();
         kept.reshape_to(&sizes)
     }
+}
+
+/// The same of complex numbers, less the largest real part; dimensions are kept as 1.
+fn of_complex(x: &Tensor, mask: u64) -> Result<Tensor> {
+    let dims: SmallVec<[i64; 6]> = (0..x.ndim() as i64).filter(|d| mask >> d & 1 != 0).collect();
+    let sum = |x: Tensor| if dims.is_empty() { Ok(x) } else { x.sum_dims(Some(&dims), true, None) };
+    if x.numel() == 0 {
+        return sum(x.exp()?)?.log();
+    }
+    let parts = x.detach()?.real()?;
+    let most = if dims.is_empty() { parts } else { parts.amax(Some(&dims), true)? };
+    let most = most.masked_fill(&most.abs()?.eq(f64::INFINITY)?, 0)?;
+    sum(x.sub(&most)?.exp()?)?.log()?.add(&most)
 }
 
 pub(super) static OPS: &[Op] = &[function("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |a| {

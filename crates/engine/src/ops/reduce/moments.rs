@@ -3,8 +3,8 @@
 use super::{ReduceCx, ReduceSpec, Reduction, dims_mask};
 use crate::Tensor;
 use crate::backend::Combine;
-use crate::ops::Reads;
 use crate::ops::table::{Args, Op, Out, function};
+use crate::ops::{Outputs, Reads};
 use crate::transform::{bind, bind1};
 use flambeau_base::{Error, Result, Scalar};
 use flambeau_ir::{Body, Val};
@@ -89,20 +89,34 @@ fn reduction(spec: &'static ReduceSpec, x: &Tensor, dims: Option<&[i64]>, correc
     Ok(Reduction { spec, dims, keepdim, dtype: None, params: smallvec![Scalar::Float(correction)] })
 }
 
+/// The results of a reduction; of complex numbers from those of their parts.
+fn moments(spec: &'static ReduceSpec, x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Outputs> {
+    if !x.dtype().is_complex() {
+        return bind(&reduction(spec, x, dims, correction, keepdim)?, &[x]);
+    }
+    let of = |part: Tensor| bind1(&reduction(&VAR, &part, dims, correction, keepdim)?, &[&part]);
+    let variance = of(x.real()?)?.add(&of(x.imag()?)?)?;
+    let first = if spec.name.starts_with("std") { variance.sqrt()? } else { variance };
+    if !spec.name.ends_with("mean") {
+        return Ok(smallvec![first]);
+    }
+    Ok(smallvec![first, x.mean_dims(dims, keepdim, None)?])
+}
+
 impl Tensor {
     /// Variance over dimensions (all where none are given): squared deviations over the number of elements less `correction`.
     pub fn var(&self, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        bind1(&reduction(&VAR, self, dims, correction, keepdim)?, &[self])
+        Ok(moments(&VAR, self, dims, correction, keepdim)?.remove(0))
     }
 
     /// Standard deviation over dimensions (all where none are given).
     pub fn std(&self, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        bind1(&reduction(&STD, self, dims, correction, keepdim)?, &[self])
+        Ok(moments(&STD, self, dims, correction, keepdim)?.remove(0))
     }
 
     /// Variance and mean over dimensions (all where none are given), in one pass.
     pub fn var_mean(&self, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        let mut found = bind(&reduction(&VAR_MEAN, self, dims, correction, keepdim)?, &[self])?;
+        let mut found = moments(&VAR_MEAN, self, dims, correction, keepdim)?;
         let mean = found.remove(1);
         Ok((found.remove(0), mean))
     }
@@ -126,7 +140,7 @@ type Form = fn(&Args) -> Result<(Option<SmallVec<[i64; 6]>>, f64, bool)>;
 fn call(spec: &'static ReduceSpec, form: Form, a: &Args) -> Result<Out> {
     let (dims, correction, keepdim) = form(a)?;
     let x = a.tensor(0)?;
-    let mut found = bind(&reduction(spec, x, dims.as_deref(), correction, keepdim)?, &[x])?;
+    let mut found = moments(spec, x, dims.as_deref(), correction, keepdim)?;
     Ok(if found.len() == 1 { found.remove(0).into() } else { Out::Tuple(found.into_iter().collect()) })
 }
 

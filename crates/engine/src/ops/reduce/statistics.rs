@@ -216,11 +216,9 @@ fn quantile_of(op: &str, x: &Tensor, q: &Tensor, dim: Option<i64>, keepdim: bool
             s
         }
     };
-    let found = found.movedim(&[-1], &[0])?;
-    if q.ndim() == 1 {
-        sizes.insert(0, q.numel() as i64);
-    }
-    found.reshape(&sizes)
+    sizes.push(q.numel() as i64);
+    let found = found.reshape(&sizes)?;
+    if q.ndim() == 1 { found.movedim(&[-1], &[0]) } else { found.squeeze(Some(&[-1])) }
 }
 
 impl Tensor {

@@ -144,7 +144,8 @@ fn sum_to_size(a: &Args) -> Result<Out> {
             flambeau_base::show(x.shape())
         )));
     }
-    Ok(x.sum_to(&size)?.into())
+    // PyTorch gives a sum of its own for a scalar, though there is nothing to sum.
+    Ok(if size.is_empty() { x.sum()? } else { x.sum_to(&size)? }.into())
 }
 
 fn nanmean(a: &Args) -> Result<Out> {

@@ -51,7 +51,7 @@ impl Primitive for Scan {
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<SmallVec<[OutSpec; 1]>> {
         let x = inputs[0];
-        if self.kind == ScanKind::LogSumExp {
+        if self.kind == ScanKind::LogSumExp && !x.dtype().is_complex() {
             super::nn::check_float("logcumsumexp", x.dtype())?;
         }
         let values = super::nn::like(x)?;
@@ -128,6 +128,11 @@ impl Scan {
     /// `exp(x_i) * sum over j from i of g_j exp(-y_j)`, positive and negative parts by their logarithms.
     fn of_logs(&self, g: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         // Before the first element above minus infinity there is nothing to weigh.
+        if x.dtype().is_complex() {
+            let nothing = y.alias().real()?.eq(f64::NEG_INFINITY)?;
+            let terms = g.conj()?.log()?.sub(y)?.masked_fill(&nothing, f64::NEG_INFINITY)?;
+            return self.backwards(ScanKind::LogSumExp, &terms)?.add(x)?.exp()?.conj();
+        }
         let nothing = y.alias().eq(f64::NEG_INFINITY)?;
         let part = |g: &Tensor| -> Result<Tensor> {
             let up = g.alias().gt(0)?;

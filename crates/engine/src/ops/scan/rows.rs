@@ -10,12 +10,12 @@ use smallvec::smallvec;
 impl Tensor {
     /// Running sum along a dimension, in `dtype` where it is given; integers and bool give `int64`.
     pub fn cumsum(&self, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
-        Ok(scanned(ScanKind::Sum, &summable(self, dtype)?, dim)?.remove(0))
+        totals(ScanKind::Sum, self, dim, dtype)
     }
 
     /// Running product along a dimension, in `dtype` where it is given; integers and bool give `int64`.
     pub fn cumprod(&self, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
-        Ok(scanned(ScanKind::Prod, &summable(self, dtype)?, dim)?.remove(0))
+        totals(ScanKind::Prod, self, dim, dtype)
     }
 
     /// The largest element so far along a dimension and its last place; NaN once there was one.
@@ -57,8 +57,12 @@ impl Tensor {
     }
 }
 
-fn summable(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
-    x.to_dtype(dtype.unwrap_or(if x.dtype().is_integral() { DType::I64 } else { x.dtype() }))
+/// Running sums or products in a dtype. Integers are counted in 64 bits, of which a narrower dtype keeps the last.
+fn totals(kind: ScanKind, x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(if x.dtype().is_integral() { DType::I64 } else { x.dtype() });
+    let x = x.to_dtype(dtype)?;
+    let x = if dtype.is_integral() && dtype != DType::I64 { x.to_dtype(DType::I64)? } else { x };
+    scanned(kind, &x, dim)?.remove(0).to_dtype(dtype)
 }
 
 fn extreme(kind: ScanKind, x: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {

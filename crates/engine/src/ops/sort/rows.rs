@@ -1,7 +1,7 @@
 //! Rows of sorting and selecting.
 
 use crate::Tensor;
-use crate::ops::table::{Args, Op, Out, function, place};
+use crate::ops::table::{Args, Op, Out, function, out_rule, place};
 use flambeau_base::Result;
 use smallvec::smallvec;
 
@@ -48,6 +48,7 @@ pub(super) static OPS: &[Op] = &[
         both(a.tensor(0)?.kthvalue(a.int(1)?, a.int(2)?, a.bool(3)?))
     })
     .places(place::TORCH | place::METHOD)
-    .doc("The `k`-th smallest of dimension `dim`, counted from 1, and its place.")
+    .out_rule(out_rule::APART)
+        .doc("The `k`-th smallest of dimension `dim`, counted from 1, and its place.")
     .samples(&["T(2,5), 3", "T(4,2), 1, 0, True"]),
 ];

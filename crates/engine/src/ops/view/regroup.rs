@@ -122,7 +122,10 @@ pub(super) static OPS: &[Op] = &[
     view_row("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| Ok(a.tensor(0)?.reshape(&a.ints(1)?)?.into()))
         .doc("The same elements in the same order under other sizes, of which one may be -1: a view where the strides allow it, else a copy.")
         .samples(&["T(2,6), [3, 4]", "T(2,6), [-1]"]),
-    view_row("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| Ok(a.tensor(0)?.reshape_to(a.tensor(1)?.shape())?.into()))
+    view_row("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
+        let sizes: SmallVec<[i64; 6]> = a.tensor(1)?.shape().iter().map(|&n| n as i64).collect();
+        Ok(a.tensor(0)?.reshape(&sizes)?.into())
+    })
         .places(place::METHOD)
         .doc("`self.reshape(other.size())`.")
         .samples(&["T(2,6), T(3,4)"]),

@@ -5,7 +5,7 @@ use super::{Alias, Detach, view};
 use crate::Tensor;
 use crate::ops::table::{Args, Op, Out, place, view_row};
 use crate::transform::bind1;
-use flambeau_base::{Error, Result};
+use flambeau_base::{DType, Error, Result, show};
 
 fn transposed(a: &Args) -> Result<Out> {
     Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.into())
@@ -141,6 +141,19 @@ pub(super) static OPS: &[Op] = &[
     })
     .doc("A view of `length` elements of dimension `dim` from `start` on.")
     .samples(&["T(4,3), 0, 1, 2", "T(4,3), 1, -2, 2"]),
+    view_row("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", |a| {
+        let start = a.tensor(2)?;
+        if start.ndim() != 0 || !start.dtype().is_integral() || start.dtype() == DType::Bool {
+            return Err(Error::runtime(format!(
+                "narrow: start must be an 0-dim integral Tensor, got shape {} of {}",
+                show(start.shape()),
+                start.dtype()
+            )));
+        }
+        Ok(a.tensor(0)?.narrow(a.int(1)?, start.item()?.to_i64(), a.int(3)?)?.into())
+    })
+    .doc("`narrow` from where a tensor of one integer says.")
+    .samples(&["T(4,3), 0, I(), 1"]),
     view_row("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal)
         .doc("A view of the diagonal of the matrices in dimensions `dim1` and `dim2`, as the last dimension.")
         .samples(&["T(3,3)", "T(2,3,4), 1, 1, 2", "T(3,4), -1"]),

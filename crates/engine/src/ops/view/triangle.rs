@@ -10,7 +10,7 @@ use crate::ops::table::{Args, Op, Out, function, place, view_row};
 use crate::ops::{OutSpec, Primitive, copy_into};
 use crate::transform::bind1;
 use crate::transform::vectorize::Batch;
-use flambeau_base::{DType, Dims, Error, Layout, Result, show, wrap_dim};
+use flambeau_base::{DType, Dims, Error, Layout, MemoryFormat, Result, show, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 
@@ -121,7 +121,7 @@ impl Tensor {
     pub fn diag(&self, diagonal: i64) -> Result<Tensor> {
         match self.ndim() {
             1 => self.diag_embed(diagonal, 0, 1),
-            2 => self.diagonal(diagonal, 0, 1)?.copy(),
+            2 => self.diagonal(diagonal, 0, 1)?.copy_in(MemoryFormat::Contiguous),
             n => Err(Error::runtime(format!("diag: diag(): Supports 1D or 2D tensors. Got {n}D"))),
         }
     }
