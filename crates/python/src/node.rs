@@ -200,9 +200,9 @@ impl NodeObject {
         })
     }
 
-    /// The bytes of memory that tensors saved for backward keep, by place.
-    fn _saved_bytes(&self) -> Vec<usize> {
-        (0..self.node.saved_places()).filter_map(|place| self.node.saved_bytes(place)).collect()
+    /// For each tensor saved for backward: the address of its memory, and how many bytes of it the tensor is.
+    fn _saved_memory(&self) -> Vec<(usize, usize)> {
+        self.node.saved_memory()
     }
 
     /// The shapes of its outputs.
