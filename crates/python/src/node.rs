@@ -92,6 +92,7 @@ fn class_of<'py>(py: Python<'py>, name: &str) -> Ret<Bound<'py, PyAny>> {
     }
     let body = PyDict::new(py);
     body.set_item("__module__", "flambeau._C")?;
+    body.set_item("__slots__", ())?;
     let bases = PyTuple::new(py, [py.get_type::<NodeObject>()])?;
     let class = py.get_type::<PyType>().call1((name, bases, body))?;
     CLASSES.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert_default().insert(name.into(), class.clone().unbind());
