@@ -294,3 +294,41 @@ def test_gradient_of_logaddexp_of_equal_infinities_is_finite():
     b = torch.tensor([1.0], requires_grad=True)
     torch.logaddexp(b, b.detach()).backward()
     assert b.grad.tolist() == [0.5]
+
+
+def test_views_of_leaves_made_without_gradients_are_not_written_with_them():
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        view = x[:2]
+        view.mul_(2)
+    with pytest.raises(RuntimeError, match="view was created in no_grad mode"):
+        view.mul_(2)
+    assert x.tolist() == [2, 2, 1]
+
+
+def test_inference_tensors_are_not_saved_for_backward():
+    with torch.inference_mode():
+        i = torch.ones(3)
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        x * i
+    (x + i).sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+def test_functions_are_pickled_by_where_they_are_found():
+    import pickle
+
+    functions = [torch.nn.functional.linear, torch.add]
+    assert pickle.loads(pickle.dumps(functions)) == functions
+
+
+def test_contains_takes_numbers_and_tensors():
+    assert 1 in torch.ones(2) and torch.tensor(3.0) not in torch.ones(2)
+    with pytest.raises(RuntimeError, match="only supports Tensor or scalar"):
+        "a" in torch.ones(2)
+
+
+def test_products_of_integers_are_weighted_by_integers():
+    a = torch.ones(2, 2, dtype=torch.int32)
+    assert torch.equal(torch.addmm(a, a, a, beta=1.5), torch.full((2, 2), 3, dtype=torch.int32))

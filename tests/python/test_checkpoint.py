@@ -304,6 +304,6 @@ def test_nothing_between_is_kept():
     y = checkpoint(lambda x: x.sin().exp().cos(), x, use_reentrant=False)
     node = y.grad_fn
     while node.name() != "torch::autograd::AccumulateGrad":
-        sizes.append(sum(node._saved_bytes()))
+        sizes.append(sum(size for _, size in node._saved_memory()))
         node = node.next_functions[0][0]
     assert sizes == [0, 0, 0]

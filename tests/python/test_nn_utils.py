@@ -68,8 +68,10 @@ def test_parameters_as_a_vector():
 def test_a_module_with_the_weight_norm_hook_is_copied_and_pickled():
     import copy
     import pickle
+    import warnings
 
-    with pytest.warns(FutureWarning, match="deprecated"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
         module = torch.nn.utils.weight_norm(torch.nn.Linear(2, 3))
     twin = pickle.loads(pickle.dumps(copy.deepcopy(module)))
     with torch.no_grad():

@@ -136,12 +136,13 @@ fn lu_of_singular<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]
             continue;
         }
         for i in k + 1..m {
-            a[k * m + i] = a[k * m + i] / head;
+            a[k * m + i] /= head;
         }
         for j in k + 1..n {
             let above = a[j * m + k];
             for i in k + 1..m {
-                a[j * m + i] = a[j * m + i] - a[k * m + i] * above;
+                let below = a[k * m + i] * above;
+                a[j * m + i] -= below;
             }
         }
     }
@@ -162,8 +163,8 @@ fn lu<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> i32 {
         places[rows[i]] = i;
         places[rows[at]] = at;
     }
-    // A number that is none does not equal itself.
-    if (0..m.min(n)).any(|i| a[i * m + i] != a[i * m + i]) && given.iter().all(|x| *x == *x) {
+    let is_nan = |x: T| Float::is_nan(x.re()) || Float::is_nan(x.im());
+    if (0..m.min(n)).any(|i| is_nan(a[i * m + i])) && !given.iter().any(|x| is_nan(*x)) {
         a.copy_from_slice(&given);
         lu_of_singular(a, m, n, pivots);
     }

@@ -143,6 +143,16 @@ impl FunctionNode {
         })
     }
 
+    /// For each saved tensor: the address of its memory, and how many bytes of it the tensor is.
+    fn _saved_memory(&self) -> Vec<(usize, usize)> {
+        self.kept().iter().flatten().filter_map(Kept::memory).collect()
+    }
+
+    /// The shapes of its outputs.
+    fn _output_shapes(&self) -> PyResult<Vec<Vec<usize>>> {
+        shielded(|| Ok(self.live()?.output_infos().iter().map(|o| o.sizes.to_vec()).collect()))
+    }
+
     /// When it was recorded.
     fn _sequence_nr(&self) -> PyResult<u64> {
         shielded(|| Ok(self.live()?.sequence()))

@@ -274,6 +274,10 @@ fn to_list(c: &Call) -> Ret<Ptr> {
 
 fn contains(c: &Call) -> Ret<Ptr> {
     let element = c.need(0, "element", "__contains__")?;
+    if expect_tensor(&element).is_err() && crate::convert::scalar_of(c.py, element.as_ptr())?.is_none() {
+        let class = type_name(element.as_ptr());
+        return Err(runtime_error(format!("Tensor.__contains__ only supports Tensor or scalar, but you passed in a {class}.")));
+    }
     let equal = crate::op_function::call_named(c.py, "eq", &PyTuple::new(c.py, [c.object, &element])?)?;
     bool_ptr(equal.call_method0("any")?.is_truthy()?)
 }

@@ -92,6 +92,7 @@ fn class_of<'py>(py: Python<'py>, name: &str) -> Ret<Bound<'py, PyAny>> {
     }
     let body = PyDict::new(py);
     body.set_item("__module__", "flambeau._C")?;
+    body.set_item("__slots__", ())?;
     let bases = PyTuple::new(py, [py.get_type::<NodeObject>()])?;
     let class = py.get_type::<PyType>().call1((name, bases, body))?;
     CLASSES.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert_default().insert(name.into(), class.clone().unbind());
@@ -200,9 +201,9 @@ impl NodeObject {
         })
     }
 
-    /// The bytes of memory that tensors saved for backward keep, by place.
-    fn _saved_bytes(&self) -> Vec<usize> {
-        (0..self.node.saved_places()).filter_map(|place| self.node.saved_bytes(place)).collect()
+    /// For each tensor saved for backward: the address of its memory, and how many bytes of it the tensor is.
+    fn _saved_memory(&self) -> Vec<(usize, usize)> {
+        self.node.saved_memory()
     }
 
     /// The shapes of its outputs.

@@ -53,7 +53,9 @@ fn entries() -> Vec<Entry> {
             out.push(Entry { function: leak(name.to_owned(), "flambeau", &methods, Shape::Functional), places: place::METHOD });
         }
         let (rows_here, places_here) = if apart { (&functions, places & !place::METHOD) } else { (rows, places) };
-        out.push(Entry { function: leak(name.to_owned(), "flambeau", rows_here, Shape::Functional), places: places_here });
+        // Where pickle looks the function up.
+        let module = if places_here & (place::TORCH | place::NN) == place::NN { "flambeau.nn.functional" } else { "flambeau" };
+        out.push(Entry { function: leak(name.to_owned(), module, rows_here, Shape::Functional), places: places_here });
         let inplace: Vec<&'static Row> = rows.iter().copied().filter(|r| r.inplace).collect();
         if !inplace.is_empty() && !by_name.contains_key(format!("{name}_").as_str()) {
             let function = leak(format!("{name}_"), "flambeau", &inplace, Shape::InPlace);

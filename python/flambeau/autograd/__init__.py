@@ -35,8 +35,19 @@ class _VariableType(type):
         return isinstance(instance, Tensor)
 
 
+class _Engine:
+    """What runs backward, as PyTorch's programs reach it."""
+
+    @staticmethod
+    def queue_callback(callback):
+        """Have ``callback()`` called when the backward that runs now is done."""
+        _C._queue_callback(callback)
+
+
 class Variable(metaclass=_VariableType):
     """What tensors were called when only some could be differentiated; making one gives the tensor itself."""
+
+    _execution_engine = _Engine
 
     def __new__(cls, data, requires_grad=False, volatile=None):
         return data.detach().requires_grad_(True) if requires_grad else data

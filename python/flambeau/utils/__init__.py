@@ -1,8 +1,8 @@
 """Utilities: data loading, hooks, checkpointing, timing, logs for TensorBoard."""
 
 _LAZY = (
-    "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo",
-    "tensorboard", "_mode_utils", "_pytree",
+    "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "graph", "hooks",
+    "model_zoo", "tensorboard", "_mode_utils", "_pytree",
 )  # fmt: skip
 
 

@@ -41,6 +41,11 @@ impl Kept {
         self.0.unpack(node)
     }
 
+    /// The address of the tensor's memory, and how many bytes of it the tensor is.
+    pub fn memory(&self) -> Option<(usize, usize)> {
+        self.0.memory()
+    }
+
     pub(super) fn saved(&self) -> &Saved {
         &self.0
     }

@@ -71,16 +71,16 @@ fn refuse(op: &str, target: &Tensor, needs_grad: bool) -> Result<()> {
         )));
     }
     if let Some(base) = target.base()
-        && (needs_grad || target.requires_grad())
+        && (needs_grad || target.requires_grad() || base.has(flag::REQUIRES_GRAD))
     {
-        if base.has(flag::REQUIRES_GRAD) && base.is_leaf() {
-            return Err(Error::runtime(format!(
-                "{op}: a view of a leaf Variable that requires grad is being used in an in-place operation."
-            )));
-        }
         if target.has(flag::FROZEN_VIEW) {
             return Err(Error::runtime(format!(
                 "{op}: a view was created in no_grad mode (or is one of several outputs of one operation) and is being modified inplace with grad mode enabled. Make the view again with gradients enabled, or clone() it."
+            )));
+        }
+        if base.has(flag::REQUIRES_GRAD) && base.is_leaf() {
+            return Err(Error::runtime(format!(
+                "{op}: a view of a leaf Variable that requires grad is being used in an in-place operation."
             )));
         }
     }

@@ -188,6 +188,17 @@ impl Saved {
     }
 }
 
+impl Saved {
+    /// The address of the memory, and how many bytes of it the tensor is.
+    pub fn memory(&self) -> Option<(usize, usize)> {
+        match self {
+            Saved::None => None,
+            Saved::Tensor(t, _) | Saved::Output(t, ..) => Some((t.data_ptr().map_or(t.id(), |p| p as usize), t.numel() * t.dtype().size())),
+            Saved::Packed(p) => Some((std::ptr::from_ref(&**p) as usize, 0)),
+        }
+    }
+}
+
 impl SavedTensors {
     /// Packed tensors become tensors again.
     pub fn unpacked(mut self, node: &Arc<Node>) -> Result<SavedTensors> {
@@ -202,23 +213,14 @@ impl SavedTensors {
 }
 
 impl Node {
-    /// How many tensors it may have saved: its inputs, then its outputs.
-    pub fn saved_places(&self) -> usize {
-        self.saved().tensors.len()
-    }
-
     /// Whether what it saved was freed by a backward.
     pub fn is_released(&self) -> bool {
         self.saved().released
     }
 
-    /// Whether a tensor is saved at a place, and how many bytes of memory it keeps there (none, where hooks packed it).
-    pub fn saved_bytes(&self, place: usize) -> Option<usize> {
-        match self.saved().tensors.get(place)? {
-            Saved::None => None,
-            Saved::Tensor(t, _) | Saved::Output(t, ..) => Some(t.numel() * t.dtype().size()),
-            Saved::Packed(_) => Some(0),
-        }
+    /// What is saved: for each tensor the address of its memory, and how many bytes of it the tensor is (none, where hooks packed it).
+    pub fn saved_memory(&self) -> Vec<(usize, usize)> {
+        self.saved().tensors.iter().filter_map(Saved::memory).collect()
     }
 
     /// The tensor saved at a place. `RuntimeError` where it was freed, or changed in place since.

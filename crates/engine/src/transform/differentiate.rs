@@ -99,6 +99,13 @@ fn captured(op: &str) -> Error {
     ))
 }
 
+#[cold]
+fn inference(op: &str) -> Error {
+    Error::runtime(format!(
+        "{op}: Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+    ))
+}
+
 /// Makes the results of a view known as views.
 pub(super) fn mark_views(op: &dyn Primitive, inputs: &[&Tensor], outputs: &Outputs) {
     if !op.is_view() {
@@ -120,6 +127,9 @@ pub(super) fn record(op: &dyn Primitive, inputs: &[&Tensor], outputs: &Outputs, 
     let edges: SmallVec<[Option<Edge>; 2]> = inputs.iter().map(|t| edge_of(t, level)).collect();
     let infos = outputs.iter().map(OutputInfo::of).collect();
     let reads = op.reads();
+    if inputs.iter().enumerate().any(|(i, t)| t.has(flag::INFERENCE) && reads.input(i, &edges)) {
+        return Err(inference(op.name()));
+    }
     let mut tensors: SmallVec<[Saved; 3]> =
         inputs.iter().enumerate().map(|(i, t)| if reads.input(i, &edges) { Saved::input(t) } else { Saved::None }).collect();
     tensors.extend(outputs.iter().enumerate().map(|(i, t)| if reads.output(i) { Saved::output(t, i) } else { Saved::None }));

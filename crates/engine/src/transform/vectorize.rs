@@ -369,7 +369,8 @@ pub(crate) fn row_by_row(op: &Op, args: &Args, run: impl Fn(&Args) -> Result<Out
         Value::Tensors(ts) => ts.iter().flatten().any(has),
         _ => false,
     });
-    if !any && !(random && randomness == Randomness::Different) {
+    let drawn_apart = random && randomness == Randomness::Different;
+    if !any && !drawn_apart {
         return None;
     }
     warn_of_loop(op.name());

@@ -1,7 +1,6 @@
 """Weight norm by a hook before each forward, as PyTorch first had it."""
 
 from ..parameter import Parameter
-from .parametrizations import norm_except_dim
 
 __all__ = ["WeightNorm", "weight_norm", "remove_weight_norm"]
 
@@ -15,6 +14,8 @@ class WeightNorm:
 
     def compute_weight(self, module):
         """``g v / |v|``."""
+        from .parametrizations import norm_except_dim
+
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
         weight = v * (g / norm_except_dim(v, self.dim))
         # A copy of the module may have its values: its own forward computes it anew from its own g and v.
@@ -24,6 +25,8 @@ class WeightNorm:
     @staticmethod
     def apply(module, name, dim):
         """Put the hook on ``module``."""
+        from .parametrizations import norm_except_dim
+
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")

@@ -105,13 +105,13 @@ fn rank(op: &str, t: &Tensor, want: usize) -> Result<()> {
 pub(super) fn weighted(a: &Args, product: impl Fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Out> {
     let (input, x, y, numbers) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, [a.scalar(3)?, a.scalar(4)?]);
     let dtype = x.dtype();
+    // Integers are weighted by whole numbers, as PyTorch's kernels do.
+    let numbers = if dtype.is_integral() { numbers.map(|s| Scalar::Int(s.to_i64())) } else { numbers };
     if dtype.is_reduced_float() && input.dtype() == dtype && y.dtype() == dtype {
         let wide = |t: &Tensor| t.to_dtype(DType::F32);
         let sum = weighted_sum(a.name, &wide(input)?, product(&wide(x)?, &wide(y)?)?, numbers)?;
         return Ok(sum.to_dtype(dtype)?.into());
     }
-    // Integers are multiplied by whole numbers, as PyTorch's kernels do.
-    let numbers = if dtype.is_integral() { numbers.map(|s| Scalar::Int(s.to_i64())) } else { numbers };
     Ok(weighted_sum(a.name, input, product(x, y)?, numbers)?.into())
 }
 
