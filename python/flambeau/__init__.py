@@ -56,7 +56,7 @@ _LAZY_NAMES = {
         "_more": "DisableTorchFunction DisableTorchFunctionSubclass as_strided_ bilinear cond cudnn_is_acceptable dequantize detach_ embedding_renorm_ "
         "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frobenius_norm from_file get_device init_num_threads "
         "is_distributed is_inference is_nonzero is_same_size is_signed is_vulkan_available norm_except_dim result_type "
-        "slice_inverse sym_constrain_range sym_constrain_range_for_size vander",
+        "slice_inverse sym_constrain_range sym_constrain_range_for_size vander _scaled_mm",
         "_script_types": "AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType "
         "InterfaceType IntType ListType NoneType NumberType OptionalType PyObjectType RRefType StreamObjType StringType "
         "SymBoolType SymIntType TensorType TupleType Type UnionType unify_type_list",

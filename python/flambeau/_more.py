@@ -8,7 +8,7 @@ __all__ = [
     "embedding_renorm_", "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "frobenius_norm", "from_file",
     "get_device", "init_num_threads", "is_distributed", "is_inference", "is_nonzero", "is_same_size", "is_signed",
     "is_vulkan_available", "norm_except_dim", "result_type", "slice_inverse", "sym_constrain_range",
-    "sym_constrain_range_for_size", "vander",
+    "sym_constrain_range_for_size", "vander", "_scaled_mm",
 ]  # fmt: skip
 
 
@@ -145,6 +145,16 @@ def bilinear(input1, input2, weight, bias=None):
     from .nn.functional import bilinear
 
     return bilinear(input1, input2, weight, bias)
+
+
+def _scaled_mm(input, mat2, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False):
+    """The product of two matrices of few bits times their scales; see ``nn.functional.scaled_mm``."""
+    from .nn.functional import ScalingType, scaled_mm
+
+    whole = [ScalingType.TensorWise if s.numel() == 1 else ScalingType.RowWise for s in (scale_a, scale_b)]
+    out = scaled_mm(input, mat2, scale_a, whole[0], scale_b, whole[1], bias=bias, output_dtype=_C.float32)
+    out = out if scale_result is None else out * scale_result
+    return out.to(out_dtype or input.dtype)
 
 
 def frobenius_norm(input, dim, keepdim=False, *, out=None):

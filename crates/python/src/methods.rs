@@ -226,6 +226,7 @@ fn resize_(c: &Call) -> Ret<Ptr> {
     if layout.sizes() != c.tensor.shape() {
         // SAFETY: as in `replace`.
         unsafe { c.tensor.resize(layout)? };
+        c.tensor.bump_version();
     }
     c.itself()
 }

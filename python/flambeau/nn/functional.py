@@ -155,9 +155,9 @@ def relu(input, inplace=False):
     return _C.relu_(input) if inplace else _C.relu(input)
 
 
-def gelu(input, approximate="none"):
+def gelu(input, approximate="none", out=None):
     """``x`` times the probability that a standard normal is below it. Source: Hendrycks and Gimpel, 2016."""
-    return _nn.gelu(input, approximate=approximate)
+    return _nn.gelu(input, approximate=approximate, **({} if out is None else {"out": out}))
 
 
 def relu6(input, inplace=False):

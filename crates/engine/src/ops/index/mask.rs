@@ -149,7 +149,6 @@ pub(super) static OPS: &[Op] = &[
         "nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor[]",
         |a| if a.bool(1)? { as_tuple(a.tensor(0)?) } else { places(a) },
     )
-    .without_out()
     .doc("With `as_tuple`, an index tensor for each dimension, which together index `self`.")
     .samples(&["B(2,3), as_tuple=True"]),
     function("argwhere(Tensor self) -> Tensor", places).without_out().doc("`nonzero`.").samples(&["B(2,3)"]),

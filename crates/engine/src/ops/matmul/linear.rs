@@ -145,5 +145,4 @@ pub(super) static OPS: &[Op] = &[function("linear(Tensor input, Tensor weight, T
 .autocast_lower()
 .doc("`input @ weight.T + bias` over the last dimension: input `[..., in]`, weight `[out, in]`, bias `[out]`.")
 .places(place::NN)
-.samples(&["T(2,3), T(4,3)", "T(2,3), T(4,3), T(4)", "T(5,2,3), T(4,3), T(4)", "T(3), T(4,3)"])
-.without_out()];
+.samples(&["T(2,3), T(4,3)", "T(2,3), T(4,3), T(4)", "T(5,2,3), T(4,3), T(4)", "T(3), T(4,3)"])];

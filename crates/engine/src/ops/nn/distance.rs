@@ -79,7 +79,7 @@ impl Tensor {
         if p == 2.0 && (mode == 1 || mode == 0 && (n > ROWS_FOR_PRODUCT || k > ROWS_FOR_PRODUCT)) {
             return euclidean(self, other);
         }
-        self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?.vector_norm(p, Some(&[-1]), false, None)
+        length(&self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?, p)
     }
 
     /// The distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
@@ -108,8 +108,21 @@ impl Tensor {
         if pairs == 0 || m == 0 {
             return apart.sum_dims(Some(&[-1]), false, None);
         }
-        apart.vector_norm(p, Some(&[-1]), false, None)
+        length(&apart, p)
     }
+}
+
+/// The norms of differences. Of infinite order each of several largest parts takes the whole gradient, as PyTorch's distances have it.
+fn length(apart: &Tensor, p: f64) -> Result<Tensor> {
+    if p != f64::INFINITY || !apart.requires_grad() || !crate::autograd::is_grad_enabled() {
+        return apart.vector_norm(p, Some(&[-1]), false, None);
+    }
+    let parts = apart.abs()?;
+    let most = parts.alias().amax(Some(&[-1]), true)?;
+    let largest = parts.alias().eq(&most)?;
+    let still = largest.logical_not()?.logical_or(&parts.alias().isinf()?)?;
+    let slopes = parts.sub(&parts.alias())?.masked_fill(&still, 0)?.sum_dims(Some(&[-1]), false, None)?;
+    most.squeeze(Some(&[-1]))?.add(&slopes)
 }
 
 /// `sqrt(|a|² - 2 a·b + |b|²)`, with the derivative 0 where it is 0.

@@ -244,7 +244,6 @@ pub(super) static OPS: &[Op] = &[
     function("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", |a| {
         replaced(a.tensor(0)?, |t| t.slice(a.int(2)?, a.opt_int(3)?, a.opt_int(4)?, a.int(5)?), a.tensor(1)?, "slice_scatter")
     })
-    .without_out()
     .doc("A copy of `self` with `src` in the place of a range of dimension `dim`.")
     .samples(&["T(3,4), T(3,2), 1, 0, 4, 2"]),
     function("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| {
