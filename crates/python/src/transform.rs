@@ -2,7 +2,6 @@
 
 use crate::error::*;
 use crate::tensor_type::*;
-use flambeau_engine::autograd::{enable_grad, no_grad};
 use flambeau_engine::transform::functional::{Level, example_at, wrap_at};
 use flambeau_engine::transform::vectorize::{Randomness, take_loop_warnings};
 use flambeau_engine::transform::{self, forward};
@@ -153,10 +152,7 @@ fn _take_loop_warnings() -> Vec<String> {
 /// Calls a function with the topmost transform left out, with the mode that holds below it.
 #[pyfunction]
 fn _below<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let records = transform::top().and_then(|top| top.records_below());
-    let _below = transform::below();
-    let _mode = records.map(|on| if on { enable_grad() } else { no_grad() });
-    function.call0()
+    transform::carry_below(|| function.call0())
 }
 
 /// The topmost transform: its number, and of `vmap` how many examples there are and what random draws do.

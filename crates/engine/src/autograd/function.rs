@@ -5,12 +5,17 @@ use super::node::{CustomBackward, Edge, Grads, Node, OutputInfo};
 use super::saved::{Saved, SavedTensors};
 use super::saved_hooks;
 use crate::Tensor;
+use crate::transform::differentiate::tangents_at;
+use crate::transform::forward;
 use flambeau_base::{Error, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 /// A function whose derivative is written by hand.
+///
+/// Transforms keep to it: at every level of `grad` its `backward` is the derivative, in forward mode its `jvp`, and `vmap`
+/// carries each of them out on all examples.
 ///
 /// ```
 /// # use flambeau_engine::{Tensor, autograd::{Function, Context, Grads, apply}, base::Result};
@@ -36,6 +41,12 @@ pub trait Function: Send + Sync + 'static {
     /// Gradients of the inputs, given those of the outputs; `None` stands for zeros.
     fn backward(&self, cx: &Context, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
 
+    /// Tangents of the outputs, given those of the inputs; `None` stands for zeros. `NotImplementedError` unless it is written.
+    fn jvp(&self, cx: &Context, tangents: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        let _ = (cx, tangents);
+        Err(Error::not_implemented(format!("{}: write jvp for this function to use it with forward mode", self.name())))
+    }
+
     /// The name that errors and graphs show.
     fn name(&self) -> String {
         let full = std::any::type_name::<Self>();
@@ -46,8 +57,8 @@ pub trait Function: Send + Sync + 'static {
 /// What a [`Function`] keeps between forward and backward.
 #[derive(Default)]
 pub struct Context {
-    to_save: Vec<Tensor>,
-    saved: Vec<Tensor>,
+    pub(super) to_save: Vec<Tensor>,
+    pub(super) saved: Vec<Tensor>,
 }
 
 impl Context {
@@ -62,12 +73,12 @@ impl Context {
     }
 }
 
-struct Recorded<F> {
-    function: F,
+struct Recorded {
+    function: Arc<dyn Function>,
     saved: Mutex<SavedTensors>,
 }
 
-impl<F: Function> CustomBackward for Recorded<F> {
+impl CustomBackward for Recorded {
     fn name(&self) -> String {
         self.function.name()
     }
@@ -103,14 +114,67 @@ impl<F: Function> CustomBackward for Recorded<F> {
     }
 }
 
+/// What a call gave: the outputs, and what the function keeps of its own tensors.
+pub(super) struct Applied {
+    pub outputs: Vec<Tensor>,
+    pub saved: Vec<Tensor>,
+}
+
 /// Runs a function of the user's and records it.
 pub fn apply<F: Function>(function: F, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let function: Arc<dyn Function> = Arc::new(function);
+    Ok(apply_shared(&function, inputs)?.outputs)
+}
+
+/// [`apply`], inside transforms or outside of them.
+pub(super) fn apply_shared(function: &Arc<dyn Function>, inputs: &[&Tensor]) -> Result<Applied> {
+    match crate::transform::top() {
+        Some(top) => super::function_inside::apply(function, inputs, &*top),
+        None => apply_here(function, inputs),
+    }
+}
+
+fn apply_here(function: &Arc<dyn Function>, inputs: &[&Tensor]) -> Result<Applied> {
     let mut cx = Context::default();
-    let mut outputs = {
+    let outputs = {
         let _guard = mode::no_grad();
+        // Tangents go by the function's own rule.
+        let _tangents = forward::tangents_off();
         function.forward(&mut cx, inputs)?
     };
-    if !mode::is_grad_enabled() || !inputs.iter().any(|t| t.requires_grad()) {
+    let saved = cx.to_save;
+    let tangents = tangents_at(inputs, 0);
+    let found = if forward::is_forward_enabled() && tangents.iter().any(|t| t.is_some()) {
+        let saved = saved.iter().map(|t| t.primal()).collect();
+        Some(function.jvp(&Context { to_save: Vec::new(), saved }, &tangents)?)
+    } else {
+        None
+    };
+    let outputs = record_call(function, inputs, outputs, &saved, 0)?;
+    leave(&outputs, found)?;
+    Ok(Applied { outputs, saved })
+}
+
+/// Leaves tangents with the outputs of a call.
+pub(super) fn leave(outputs: &[Tensor], tangents: Option<Vec<Option<Tensor>>>) -> Result<()> {
+    for (out, tangent) in outputs.iter().zip(tangents.unwrap_or_default()) {
+        if tangent.is_some() {
+            out.set_tangent(tangent)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the node of a call at a level, where an input of it requires a gradient; the outputs with their history.
+pub(super) fn record_call(
+    function: &Arc<dyn Function>,
+    inputs: &[&Tensor],
+    mut outputs: Vec<Tensor>,
+    saved: &[Tensor],
+    level: u32,
+) -> Result<Vec<Tensor>> {
+    let here = |t: &Tensor| level == 0 || t.is_at_level(level);
+    if !mode::is_grad_enabled() || !inputs.iter().any(|t| here(t) && t.requires_grad()) {
         return Ok(outputs);
     }
     for out in &mut outputs {
@@ -119,8 +183,7 @@ pub fn apply<F: Function>(function: F, inputs: &[&Tensor]) -> Result<Vec<Tensor>
             *out = out.alias();
         }
     }
-    let mut tensors: SmallVec<[Saved; 3]> = cx
-        .to_save
+    let mut tensors: SmallVec<[Saved; 3]> = saved
         .iter()
         .map(|t| match outputs.iter().position(|o| o.is(t)) {
             Some(i) => Saved::output(t, i),
@@ -128,10 +191,10 @@ pub fn apply<F: Function>(function: F, inputs: &[&Tensor]) -> Result<Vec<Tensor>
         })
         .collect();
     if saved_hooks::active() {
-        saved_hooks::pack_all(&mut tensors, 0)?;
+        saved_hooks::pack_all(&mut tensors, level)?;
     }
-    let recorded = Recorded { function, saved: Mutex::new(SavedTensors { tensors, released: false }) };
-    let edges: SmallVec<[Option<Edge>; 2]> = inputs.iter().map(|t| t.gradient_edge()).collect();
+    let recorded = Recorded { function: function.clone(), saved: Mutex::new(SavedTensors { tensors, released: false }) };
+    let edges: SmallVec<[Option<Edge>; 2]> = inputs.iter().map(|t| if here(t) { t.gradient_edge() } else { None }).collect();
     let node = Node::custom(Box::new(recorded), edges, outputs.iter().map(OutputInfo::of).collect());
     for (i, out) in outputs.iter().enumerate() {
         if out.dtype().is_differentiable() {

@@ -9,6 +9,7 @@ mod attach;
 mod backward;
 mod check;
 mod function;
+mod function_inside;
 pub(crate) mod hooks;
 pub(crate) mod inplace;
 pub(crate) mod meta;

@@ -153,7 +153,7 @@ fn edge_of(t: &Tensor, level: u32) -> Option<Edge> {
 }
 
 /// The tangents that inputs have at a level.
-pub(super) fn tangents_at(inputs: &[&Tensor], level: u32) -> Tangents {
+pub(crate) fn tangents_at(inputs: &[&Tensor], level: u32) -> Tangents {
     inputs.iter().map(|t| if level == 0 || t.is_at_level(level) { t.tangent() } else { None }).collect()
 }
 

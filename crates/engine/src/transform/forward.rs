@@ -90,6 +90,17 @@ pub fn set_forward_enabled(on: bool) -> bool {
     ENABLED.replace(on)
 }
 
+/// No tangents are handed on while the guard lives.
+pub(crate) fn tangents_off() -> impl Drop {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ENABLED.set(self.0);
+        }
+    }
+    Restore(ENABLED.replace(false))
+}
+
 /// The tangents of `outputs`, which are what `op` gave for `inputs`.
 pub(crate) fn tangents_of(op: &dyn Primitive, inputs: &[&Tensor], outputs: &[Tensor], tangents: &Tangents) -> Result<Tangents> {
     if let Some(made) = op.jvp(inputs, tangents)? {

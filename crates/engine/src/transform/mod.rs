@@ -48,6 +48,14 @@ pub trait Interpreter {
     }
 }
 
+/// Carries something out with the topmost transform left out, with the mode that holds below it.
+pub fn carry_below<R>(f: impl FnOnce() -> R) -> R {
+    let records = level::top().and_then(|top| top.records_below());
+    let _below = level::below();
+    let _mode = records.map(mode::recording);
+    f()
+}
+
 /// Stands in for the backend: sees operations after recording, with plain tensors.
 pub trait Executor {
     /// Carries out an operation.
