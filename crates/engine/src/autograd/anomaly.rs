@@ -33,7 +33,7 @@ pub fn set_watch(watch: &'static dyn Watch) -> bool {
 /// Switches anomaly mode, for all threads: backward then names the operation whose derivative fails and where it was
 /// recorded, and (`check_nan`) fails where a gradient is NaN.
 pub fn set_anomaly(on: bool, check_nan: bool) {
-    MODE.store(u8::from(on) * ON | u8::from(check_nan) * CHECK_NAN, Ordering::Relaxed);
+    MODE.store((u8::from(on) * ON) | (u8::from(check_nan) * CHECK_NAN), Ordering::Relaxed);
     if !on {
         changes().clear();
     }
