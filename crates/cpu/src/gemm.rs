@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `driver.rs` | cuts a product into tasks |
 //! | `block.rs` | computes a task, block by block |
+//! | `right.rs` | a right operand that is packed once for all its uses |
 //! | `vecmat.rs` | one row or one column |
 //! | `kernel.rs`, `vector.rs` | inner loops, and the vectors that they are written in |
 //! | `table.rs` | the inner loops compiled for each instruction set |
@@ -29,6 +30,7 @@ mod indirect;
 mod integer;
 mod kernel;
 mod patch;
+mod right;
 mod scratch;
 mod table;
 mod vecmat;

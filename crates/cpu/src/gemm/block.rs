@@ -170,6 +170,10 @@ impl<S: Kernels> Plan<'_, S> {
         }
         let block_rows = (block_tiles * table.rows()).min(rows.len());
         let strip = if buffered { BUFFERED_COLUMNS.min(columns.len()) } else { columns.len() };
+        // Panels that several blocks read are packed once for all of them.
+        let repeated = self.right.is_none() && rows.len() > block_rows;
+        let panels = repeated.then(|| self.packed_columns(columns.len())).flatten().and_then(|columns| self.panels(strip.min(columns)));
+        let strip = panels.as_ref().map_or(strip, |panels| panels.columns);
         let buffer_row = strip.next_multiple_of(table.lanes);
         let packed_bytes = if in_place { 0 } else { block_tiles * tile_bytes };
         let buffer_bytes = if buffered { block_rows * buffer_row * size_of::<S::Sum>() } else { 0 };
@@ -177,6 +181,12 @@ impl<S: Kernels> Plan<'_, S> {
             let scratch = scratch.cast::<S::Sum>();
             let buffer = scratch.wrapping_byte_add(packed_bytes);
             for first_column in columns.clone().step_by(strip) {
+                let mut plan = *self;
+                if let Some(panels) = &panels {
+                    let columns = first_column..(first_column + strip).min(columns.end);
+                    // SAFETY: the columns are in the operand, as promised.
+                    plan.right = Some(unsafe { self.pack_right(columns, panels) });
+                }
                 for first_row in rows.clone().step_by(block_rows) {
                     let rows = first_row..(first_row + block_rows).min(rows.end);
                     let block = Block {
@@ -189,7 +199,7 @@ impl<S: Kernels> Plan<'_, S> {
                         panel,
                     };
                     // SAFETY: the block is a part of the task; its memory is as large as computed above.
-                    unsafe { self.run_block(&block, k_block) }
+                    unsafe { plan.run_block(&block, k_block) }
                 }
             }
         });
@@ -319,6 +329,9 @@ impl<S: Kernels> Plan<'_, S> {
             unsafe { operands.pack_right(table, columns.clone(), steps.range.clone(), block.panel, table.columns()) };
             return (block.panel, table.columns() as isize);
         }
+        if let Some(right) = self.right {
+            return (right.at(columns.start, steps.range.start, self.k, table.columns()), table.columns() as isize);
+        }
         let from = self.right_at(steps, columns.start);
         let whole = columns.len().is_multiple_of(table.lanes);
         if S::SUMS_ITSELF && self.b.column == 1 && whole && block.tiles.count <= UNPACKED_TILES {
@@ -336,7 +349,13 @@ impl<S: Kernels> Plan<'_, S> {
 
     /// What the panel after this one will be packed from.
     fn next_panel(&self, block: &Block<S::Sum>, steps: &Steps, columns: &Range<usize>) -> Lines {
-        let width = self.table.columns().min(block.columns.end - columns.end);
+        let wide = self.table.columns();
+        let width = wide.min(block.columns.end - columns.end);
+        if let Some(right) = self.right {
+            let from = right.at(columns.end, steps.range.start, self.k, wide).cast::<u8>();
+            let bytes = if width > 0 { steps.range.len() * wide * size_of::<S::Sum>() } else { 0 };
+            return Lines { from, line: CACHE_LINE as isize, count: bytes / CACHE_LINE, bytes: CACHE_LINE as isize };
+        }
         let from = self.right_at(steps, columns.end).cast::<u8>();
         let bytes = |count: isize| count * size_of::<S>() as isize;
         match (self.b.row, self.b.column) {

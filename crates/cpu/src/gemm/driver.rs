@@ -3,12 +3,16 @@
 use std::ops::Range;
 
 use super::indirect::Indirect;
+use super::right::Right;
 use super::table::{Kernels, Table};
 use super::{BatchAxis, Bias, Gemm, GemmElement, Matrix, MatrixMut, Shared, batch_item, batch_len, vecmat};
 use crate::pool;
 
 /// Operations (two to a multiply-add) below which one thread is faster than several.
 const PARALLEL: f64 = 1.0e6;
+
+/// Tiles of rows for each thread below which panels are packed by each part of a product for itself.
+const UNSHARED_TILES: usize = 4;
 
 /// The length of the blocks of k, at most `most`, from k alone.
 pub(super) fn k_block(k: usize, most: usize) -> usize {
@@ -29,6 +33,8 @@ pub(super) struct Plan<'a, S: Kernels> {
     pub(super) table: &'static Table<S, S::Sum>,
     /// What stands in for `a`, `b` and `c` where they are no matrices.
     pub(super) indirect: Option<&'a dyn Indirect<S>>,
+    /// The right operand's panels, where they are packed already.
+    pub(super) right: Option<Right<S::Sum>>,
 }
 
 impl<S: Kernels> Clone for Plan<'_, S> {
@@ -152,18 +158,50 @@ unsafe fn run_parallel<S: Kernels + GemmElement<Alpha = S::Sum>>(
     batch: &[BatchAxis],
     count: usize,
 ) {
-    let operations = first.operations();
-    let (down, across) = first.grid(count, pool::num_threads());
+    // Where rows are cut as well, all parts take panels that are packed once.
+    let threads = pool::num_threads();
+    if count == 1
+        && first.m > first.table.rows() * threads * UNSHARED_TILES
+        && let Some(columns) = first.packed_columns(first.n)
+        && let Some(panels) = first.panels(columns)
+    {
+        for start in (0..first.n).step_by(columns) {
+            let columns = start..(start + columns).min(first.n);
+            // SAFETY: by the caller's promise.
+            let plan = unsafe { Plan { right: Some(first.pack_right(columns.clone(), &panels)), ..*first } };
+            // SAFETY: by the caller's promise.
+            unsafe { run_parts(&plan, product, &[], 1, columns) }
+        }
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { run_parts(first, product, batch, count, 0..first.n) }
+}
+
+/// Computes some columns of the products, in parts of a grid.
+///
+/// # Safety
+///
+/// As for [`super::gemm_batched`].
+unsafe fn run_parts<S: Kernels + GemmElement<Alpha = S::Sum>>(
+    first: &Plan<'_, S>,
+    product: &Gemm<S>,
+    batch: &[BatchAxis],
+    count: usize,
+    columns: Range<usize>,
+) {
+    let (down, across) = first.grid_of(columns.len(), count, pool::num_threads());
     let tasks = count * down * across;
-    let grain = ((PARALLEL / 4.0) / (operations / (down * across) as f64)).ceil() as usize;
-    let shared = Shared((*first, *product));
+    let grain = ((PARALLEL / 4.0) / (first.operations() / (down * across) as f64)).ceil() as usize;
+    let shared = Shared((*first, *product, columns));
     pool::parallel_for(tasks, grain, &|range: Range<usize>| {
-        let (first, product) = &{ &shared }.0;
-        let (rows, columns) = (first.table.rows(), first.table.columns());
+        let (first, product, columns) = &{ &shared }.0;
+        let (tall, wide) = (first.table.rows(), first.table.columns());
         for task in range {
             let (index, part) = (task / (down * across), task % (down * across));
-            let part_rows = part_of(first.m, rows, down, part / across);
-            let part_columns = part_of(first.n, columns, across, part % across);
+            let part_rows = part_of(first.m, tall, down, part / across);
+            let part_columns = part_of(columns.len(), wide, across, part % across);
+            let part_columns = columns.start + part_columns.start..columns.start + part_columns.end;
             // SAFETY: each part of each result is one task, and the caller promises the rest.
             unsafe { first.at(product, batch, index).run_task(part_rows, part_columns) }
         }
@@ -184,7 +222,7 @@ impl<'a, S: Kernels> Plan<'a, S> {
     {
         let Gemm { m, n, k, a, b, c, alpha, accumulate, bias } = *product;
         let alpha = (alpha != S::ONE).then_some(alpha);
-        let mut plan = Plan { m, n, k, a, b, c, alpha, accumulate, bias, table, indirect: None };
+        let mut plan = Plan { m, n, k, a, b, c, alpha, accumulate, bias, table, indirect: None, right: None };
         if n == 1 || (m != 1 && c.column != 1 && c.row == 1) {
             plan.transpose();
         }
@@ -242,13 +280,18 @@ impl<'a, S: Kernels> Plan<'a, S> {
 
     /// Into how many parts the rows and the columns are cut: the grid with the least estimated time.
     pub(super) fn grid(&self, count: usize, threads: usize) -> (usize, usize) {
+        self.grid_of(self.n, count, threads)
+    }
+
+    /// [`Plan::grid`] of the first `n` columns.
+    fn grid_of(&self, n: usize, count: usize, threads: usize) -> (usize, usize) {
         if count >= 2 * threads {
             return (1, 1);
         }
         // Packing a number costs about as much as this many multiply-adds with it.
         const PACKING: f64 = 10.0;
         let table = self.table;
-        let (tall, wide) = (self.m.div_ceil(table.rows()), self.n.div_ceil(table.columns()));
+        let (tall, wide) = (self.m.div_ceil(table.rows()), n.div_ceil(table.columns()));
         let most = (4 * threads).div_ceil(count);
         let mut best = (f64::INFINITY, (1, 1));
         for down in 1..=most.min(tall) {
@@ -257,7 +300,8 @@ impl<'a, S: Kernels> Plan<'a, S> {
                 let rows = (tall.div_ceil(down) * table.rows()) as f64;
                 let columns = (wide.div_ceil(across) * table.columns()) as f64;
                 let left = if self.left_in_place(columns as usize) { 0.0 } else { PACKING };
-                let each = rows * columns + left * rows + PACKING * columns;
+                let right = if self.right.is_some() { 0.0 } else { PACKING };
+                let each = rows * columns + left * rows + right * columns;
                 // A few tasks more than threads even out what else goes on in the machine.
                 let evenness = 1.0 + 0.05 * threads as f64 / tasks as f64;
                 let time = tasks.div_ceil(threads) as f64 * each * evenness;

@@ -60,6 +60,7 @@ impl<'a, S: GemmElement + Kernels> IndirectProduct<'a, S> {
             bias: self.bias,
             table: S::table_here(),
             indirect: Some(self.operands),
+            right: None,
         }
     }
 

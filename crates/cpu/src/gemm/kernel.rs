@@ -54,6 +54,12 @@ const CACHE_LINE: usize = 64;
 /// How many steps ahead a tile asks for its operands.
 const AHEAD: isize = 8;
 
+/// How many steps ahead packing asks for its operand, where lines of a step are adjacent.
+const PACK_AHEAD: isize = 16;
+
+/// How many squares ahead packing asks for its operand, where steps are adjacent.
+const SQUARES_AHEAD: usize = 4;
+
 /// How many row pointers a tile advances; from each of them three rows are reached by the address alone.
 const POINTERS: usize = 5;
 const ROWS_PER_POINTER: usize = 3;
@@ -277,6 +283,10 @@ unsafe fn pack_steps<V: Vector, S: Packed<V>>(from: *const S, step: isize, width
     unsafe {
         for p in 0..k {
             let (from, to) = (from.offset(p as isize * step), to.add(p * to_row));
+            let later = from.wrapping_offset(PACK_AHEAD * step);
+            for at in (0..width * size_of::<S>()).step_by(CACHE_LINE) {
+                prefetch(later.wrapping_byte_add(at));
+            }
             for j in 0..whole {
                 S::load(from.add(j * V::LANES)).store(to.add(j * V::LANES));
             }
@@ -310,6 +320,7 @@ unsafe fn pack_square<V: Vector, S: Packed<V>>(
             let whole = steps == V::LANES && lines == V::LANES;
             for i in 0..V::LANES {
                 let from = from.wrapping_offset(i as isize * line);
+                prefetch(from.wrapping_add(SQUARES_AHEAD * V::LANES));
                 if whole {
                     square[i] = S::load(from);
                 } else if i < lines {

@@ -13,7 +13,7 @@ use crate::isa::{self, Isa};
 pub(crate) const MAX_ROWS: usize = 14;
 pub(crate) const MAX_VECTORS: usize = 2;
 /// The longest block of k under any instruction set.
-pub(crate) const MAX_K_BLOCK: usize = 512;
+pub(crate) const MAX_K_BLOCK: usize = 256;
 
 /// Computes one tile; see [`kernel::tile`].
 pub(super) type TileFn<E> = unsafe fn(usize, Left<E>, *const E, isize, *mut E, isize, usize, &Finish<E>);
@@ -49,7 +49,7 @@ pub(crate) struct Table<S, E: 'static> {
     /// See [`vecmat::sum_steps`].
     pub(super) sum_steps: unsafe fn(*const S, isize, *const E, *mut E, usize, usize),
     /// The longest block of k: long enough that the result is seldom gone through, and short enough that a panel
-    /// of the right operand stays near.
+    /// of the right operand stays in the first-level cache.
     pub(super) k_block: usize,
     /// How many bytes of packed left operand stay in the second-level cache.
     pub(super) block_bytes: usize,
@@ -279,8 +279,8 @@ instruction_set!(
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")],
     super::super::vector::x86::Avx512F32,
     super::super::vector::x86::Avx512F64,
-    512,
-    1 << 20,
+    256,
+    512 << 10,
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
 
