@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use zip::ZipArchive;
-use zip::read::{ZipFile, ZipReadOptions};
+use zip::read::{ArchiveOffset, Config, ZipFile, ZipReadOptions};
 use zip::result::ZipError;
 
 use crate::error::{Error, Result, at_path, corrupt, unsupported};
@@ -52,7 +52,10 @@ impl<R: Read + Seek> PtReader<R> {
     pub fn new(mut reader: R) -> Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         reader.seek(SeekFrom::Start(0))?;
-        let zip = ZipArchive::new(reader).map_err(|e| match e {
+        // An archive begins where the file does. Looked for elsewhere, it was not found where an alignment made the table of
+        // contents begin at certain places: for file names of 21 letters.
+        let config = Config { archive_offset: ArchiveOffset::Known(0) };
+        let zip = ZipArchive::with_config(config, reader).map_err(|e| match e {
             ZipError::Io(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => Error::from(e),
             e => corrupt(format_args!("the archive's table of contents cannot be read: the file is cut short or damaged ({e})")),
         })?;

@@ -148,6 +148,19 @@ fn kinds_of_tensors() {
 }
 
 #[test]
+fn files_of_every_length_of_name_are_read() {
+    // The name stands in every record, so its length moves all of them.
+    for length in 1..130 {
+        let scratch = Scratch(std::env::temp_dir().join(format!("{}{}", "n".repeat(length), std::process::id())));
+        for count in 0..3 {
+            let tensors = (0..count).map(|i| (format!("t{i}"), Tensor::from_slice(&[i as f32], &[1]).unwrap()));
+            pt::save_state_dict(&scratch.0, tensors).unwrap();
+            assert_eq!(pt::load_state_dict(&scratch.0).unwrap().len(), count, "a name of {length} letters, {count} tensors");
+        }
+    }
+}
+
+#[test]
 fn state_dicts() {
     let scratch = Scratch::new("state.pt");
     let tensors =
