@@ -222,9 +222,11 @@ def _looks(tensor):
 
 def _lines():
     """Where a tensor is saved: the user's line, and the call above it."""
+    from os.path import abspath, dirname, sep
     from traceback import extract_stack
 
-    frames = [f for f in extract_stack() if "flambeau/" not in f.filename.replace("\\", "/")]
+    package = dirname(dirname(abspath(__file__))) + sep  # a user's own folder may have any name, "flambeau" too
+    frames = [f for f in extract_stack() if not f.filename.startswith(package)]
     return "; ".join(f"{f.filename}:{f.lineno} {f.line}" for f in frames[-2:])
 
 
