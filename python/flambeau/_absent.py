@@ -21,18 +21,33 @@ _REFUSED = (
 )  # fmt: skip
 
 
-def refusal(device, name):
-    """A function that refuses, and says how to ask whether there is such a device."""
+def refusing(name, error, text, doc):
+    """A function (or method) of this name that raises ``error(text)``."""
 
     def refuse(*args, **kwargs):
-        raise RuntimeError(
-            f"torch.{device}.{name}: flambeau has no {device} devices yet: torch.{device}.is_available() is False. "
-            "Use device 'cpu'."
-        )
+        raise error(text)
 
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Refused: there are no {device} devices."
+    refuse.__doc__ = doc
     return refuse
+
+
+def refusing_class(refuse, module):
+    """A class of the name of ``refuse`` that calls it instead of making an object."""
+
+    def __init__(self, *args, **kwargs):
+        refuse()
+
+    return type(refuse.__name__, (), {"__init__": __init__, "__doc__": refuse.__doc__, "__module__": module})
+
+
+def refusal(device, name):
+    """A function that refuses, and says how to ask whether there is such a device."""
+    text = (
+        f"torch.{device}.{name}: flambeau has no {device} devices yet: torch.{device}.is_available() is False. "
+        "Use device 'cpu'."
+    )
+    return refusing(name, RuntimeError, text, f"Refused: there are no {device} devices.")
 
 
 def _answer(name, value):
@@ -44,16 +59,7 @@ def _answer(name, value):
     return answer
 
 
-def _refused_class(device, name):
-    refuse = refusal(device, name)
-
-    def __init__(self, *args, **kwargs):
-        refuse()
-
-    return type(name, (), {"__init__": __init__, "__doc__": refuse.__doc__, "__module__": f"flambeau.{device}"})
-
-
-Stream, Event = _refused_class("accelerator", "Stream"), _refused_class("accelerator", "Event")
+Stream, Event = (refusing_class(refusal("accelerator", n), "flambeau.accelerator") for n in ("Stream", "Event"))
 
 
 class _device:
@@ -81,7 +87,7 @@ def interface(device, classes=("Stream", "Event")):
     names = {name: _answer(name, value) for name, value in _ANSWERS.items()}
     names |= {name: _answer(name, None) for name in _NOTHING}
     names |= {name: refusal(device, name) for name in _REFUSED}
-    names |= {name: _refused_class(device, name) for name in classes}
+    names |= {name: refusing_class(refusal(device, name), f"flambeau.{device}") for name in classes}
     block = type("device", (_device,), {"_refuse": staticmethod(refusal(device, "device")), "__doc__": _device.__doc__})
     return names | {
         "device": block, "stream": stream, "get_rng_state_all": _answer("get_rng_state_all", []),

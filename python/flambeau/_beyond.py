@@ -6,6 +6,8 @@ of another kind. A program that asks for the name, or whether something is an in
 
 from enum import Enum
 
+from ._absent import refusing, refusing_class
+
 __all__ = ["AVG", "AcceleratorError", "AggregationType", "FatalError", "SUM", "qscheme"]
 
 
@@ -57,6 +59,7 @@ _SAME = {"chalf": "complex32", "bit": "uint1"}
 # What a function of these names would need, and the exception of one who calls it on tensors of the CPU.
 _SPARSE = "sparse tensors are not part of flambeau; keep indices and values in two tensors"
 _QUANTIZED = "quantized tensors are not part of flambeau; keep int8 values and their scale in two tensors"
+_SCRIPT = "flambeau has no TorchScript: programs run as they are written"
 _FUNCTIONS = {
     _SPARSE: "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_ "
     "row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
@@ -75,11 +78,11 @@ _FUNCTIONS = {
     "miopen_convolution miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss "
     "miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
     "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer",
-    "flambeau has no TorchScript: programs run as they are written": "import_ir_module import_ir_module_from_buffer "
+    _SCRIPT: "import_ir_module import_ir_module_from_buffer "
     "merge_type_from_type_comment parse_ir parse_schema parse_type_comment",
 }
 _CLASSES = {
-    "flambeau has no TorchScript: programs run as they are written": "AliasDb Argument ArgumentSpec "
+    _SCRIPT: "AliasDb Argument ArgumentSpec "
     "BenchmarkConfig BenchmarkExecutionStats Block BufferDict CallStack Capsule Code CompilationUnit CompleteArgumentSpec "
     "ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext ErrorReport "
     "ExecutionPlan FileCheck FunctionSchema Gradient Graph GraphExecutorState IODescriptor InferredType LiteScriptModule "
@@ -92,21 +95,11 @@ _CLASSES = {
 
 
 def _refusing(name, why):
-    def refuse(*args, **kwargs):
-        raise NotImplementedError(f"{name}: {why}")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Refused: {why}."
-    return refuse
+    return refusing(name, NotImplementedError, f"{name}: {why}", f"Refused: {why}.")
 
 
 def _refusing_class(name, why):
-    refuse = _refusing(name, why)
-
-    def __init__(self, *args, **kwargs):
-        refuse()
-
-    return type(name, (), {"__init__": __init__, "__doc__": refuse.__doc__, "__module__": "flambeau"})
+    return refusing_class(_refusing(name, why), "flambeau")
 
 
 NAMES = [

@@ -1,6 +1,7 @@
 """Methods of ``Tensor`` that are seldom called, and those of tensors that flambeau does not have."""
 
 from . import _C
+from ._absent import refusing
 from ._beyond import _QUANTIZED, _SPARSE
 
 
@@ -125,22 +126,12 @@ def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
     return slice_inverse(self, src, dim, start, end, step)
 
 
-def _refusing(name, error, why):
-    def refuse(self, *args, **kwargs):
-        raise error(f"{name}: {why}")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Refused: {why}."
-    return refuse
-
-
-def _removed(name, instead, parameters):
-    def refuse(self, *args, **kwargs):
-        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. torch.{name} became torch.linalg.{instead}.")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Removed from PyTorch: refused, see ``linalg.{instead}``."
-    return refuse
+def _removed(name, instead):
+    text = (
+        "This function was deprecated since version 1.9 and is now removed. "
+        f"torch.{name} became torch.linalg.{instead}."
+    )
+    return refusing(name, RuntimeError, text, f"Removed from PyTorch: refused, see ``linalg.{instead}``.")
 
 
 _REFUSED = {
@@ -161,18 +152,14 @@ def _grad_dtype(self):
 
 def install(cls):
     """Give the class what is here."""
-    here = globals()
-    for name in (
-        "apply_", "map_", "map2_", "dim_order", "const_data_ptr", "module_load", "resize", "resize_as", "index", "record_stream",
-        "reinforce", "to_dense", "dequantize", "to_mkldnn", "to_padded_tensor", "sparse_dim", "dense_dim", "is_distributed",
-        "is_nonzero", "is_same_size", "slice_inverse",
-    ):  # fmt: skip
-        setattr(cls, name, here[name])
+    for name, function in globals().items():
+        if getattr(function, "__module__", None) == __name__ and not name.startswith("_") and name != "install":
+            setattr(cls, name, function)
     for (error, why), names in _REFUSED.items():
         for name in names.split():
-            setattr(cls, name, _refusing(name, error, why))
+            setattr(cls, name, refusing(name, error, f"{name}: {why}", f"Refused: {why}."))
     for name, instead in (("solve", "solve"), ("lstsq", "lstsq"), ("eig", "eig"), ("symeig", "eigh")):
-        setattr(cls, name, _removed(name, instead, ()))
+        setattr(cls, name, _removed(name, instead))
     for name in ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla", "volatile"):
         setattr(cls, name, property(lambda self: False, doc="False: there are no such tensors."))
     cls.grad_dtype = property(_grad_dtype)

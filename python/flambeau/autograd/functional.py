@@ -191,7 +191,9 @@ def _rows_at_once(y, inputs, create_graph, strict):
 def _jacobian_forward(func, inputs, create_graph, strict, vectorize):
     """The Jacobian in forward mode, a column for each element of the inputs."""
     if strict:
-        raise NotImplementedError('torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet).')
+        raise NotImplementedError(
+            "torch.autograd.functional.jacobian: `strict=True` and `strategy=\"forward-mode\"` are not supported together (yet)."
+        )
     if not vectorize:
         raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`."

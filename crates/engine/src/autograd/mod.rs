@@ -6,7 +6,7 @@
 mod accumulate;
 pub(crate) mod anomaly;
 mod attach;
-mod backward;
+pub(crate) mod backward;
 mod check;
 mod function;
 mod function_inside;

@@ -1,6 +1,5 @@
 //! Nodes of the graph that backward walks.
 
-pub(crate) use super::backward::fit as fitted;
 use super::hooks::{HookId, NodeHook, TensorHook};
 use super::inplace::CopySlices;
 use super::saved::{Saved, SavedTensors};

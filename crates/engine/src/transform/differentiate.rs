@@ -1,7 +1,7 @@
 //! What reverse and forward mode do with an operation that was carried out, at every level. See NOTE [levels] in `level`.
 
 use super::forward::{Tangents, is_forward_enabled, tangents_of};
-use super::{Interpreter, bind, bind_inplace, level};
+use super::{Interpreter, bind, bind_inplace, carry_below};
 use crate::Tensor;
 use crate::autograd::node::{Edge, Kind, Node, OutputInfo};
 use crate::autograd::saved::{Saved, SavedTensors};
@@ -25,13 +25,6 @@ impl Differentiate {
         Differentiate { level, records_below: mode::is_grad_enabled() }
     }
 
-    /// Carries something out at the levels below, with the mode that holds there.
-    fn below<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _mode = mode::recording(self.records_below);
-        let _below = level::below();
-        f()
-    }
-
     fn values<'a>(&self, inputs: &[&'a Tensor]) -> SmallVec<[&'a Tensor; 3]> {
         inputs.iter().map(|t| t.at_level(self.level).unwrap_or(t)).collect()
     }
@@ -48,14 +41,14 @@ impl Interpreter for Differentiate {
 
     fn bind(&self, op: &dyn Primitive, inputs: &[&Tensor]) -> Result<Outputs> {
         if !inputs.iter().any(|t| t.is_at_level(self.level)) {
-            let made = self.below(|| bind(op, inputs))?;
+            let made = carry_below(|| bind(op, inputs))?;
             if !op.is_view() {
                 made.iter().for_each(|t| t.set_born(self.level));
             }
             return Ok(made);
         }
         let values = self.values(inputs);
-        let made = self.below(|| bind(op, &values))?;
+        let made = carry_below(|| bind(op, &values))?;
         let outputs: Outputs = made.iter().map(|t| if t.dtype().is_differentiable() { t.wrap(self.level) } else { t.clone() }).collect();
         mark_views(op, inputs, &outputs);
         if mode::is_grad_enabled() && inputs.iter().any(|t| t.is_at_level(self.level) && t.requires_grad()) {
@@ -63,7 +56,7 @@ impl Interpreter for Differentiate {
         }
         if inputs.iter().any(|t| t.is_at_level(self.level) && t.has(flag::TANGENT)) {
             let tangents = tangents_at(inputs, self.level);
-            let found = self.below(|| tangents_of(op, &values, &made, &tangents))?;
+            let found = carry_below(|| tangents_of(op, &values, &made, &tangents))?;
             leave_tangents(op, &outputs, found, &tangents)?;
         }
         Ok(outputs)
@@ -72,7 +65,7 @@ impl Interpreter for Differentiate {
     fn bind_inplace(&self, op: &dyn Primitive, inputs: &[&Tensor]) -> Result<()> {
         let target = inputs[0];
         if !inputs.iter().any(|t| t.is_at_level(self.level)) {
-            return self.below(|| bind_inplace(op, inputs));
+            return carry_below(|| bind_inplace(op, inputs));
         }
         if !target.is_at_level(self.level) {
             if target.base().as_ref().unwrap_or(target).born() != self.level {
@@ -82,7 +75,7 @@ impl Interpreter for Differentiate {
         }
         let values = self.values(inputs);
         in_place(op, inputs, self.level, &mut |old: Option<&Tangents>| {
-            self.below(|| -> Result<Option<Tensor>> {
+            carry_below(|| -> Result<Option<Tensor>> {
                 // The tangent reads what the write overwrites.
                 let tangent = old.map(|t| tangent_in_place(op, &values, t)).transpose()?;
                 bind_inplace(op, &values)?;

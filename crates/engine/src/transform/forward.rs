@@ -7,13 +7,14 @@
 
 use super::{differentiate, level};
 use crate::Tensor;
+use crate::autograd::backward::fit;
 use crate::autograd::mode;
-use crate::autograd::node::{Cx, Edge, Grads, Kind, Node, OutputInfo, fitted};
+use crate::autograd::node::{Cx, Edge, Grads, Kind, Node, OutputInfo};
 use crate::autograd::saved::{Saved, SavedTensors};
 use crate::autograd::{BackwardOptions, grad};
 use crate::ops::Primitive;
 use crate::tensor::flag;
-use flambeau_base::{Error, Layout, MemoryFormat, Result};
+use flambeau_base::{Error, Result};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
@@ -148,7 +149,7 @@ fn transposed(op: &dyn Primitive, inputs: &[&Tensor], outputs: &[Tensor], tangen
     let (mut roots, mut weights) = (Vec::new(), Vec::new());
     for (i, (g, t)) in made.into_iter().zip(tangents).enumerate() {
         let (Some(g), Some(t), Some(edge)) = (g, t, &node.next_edges()[i]) else { continue };
-        let g = fitted(&node, i, edge, g)?;
+        let g = fit(&node, i, edge, g)?;
         if g.requires_grad() && g.is_at_level(level) {
             roots.push(g);
             weights.push(Some(t.clone()));
@@ -205,16 +206,6 @@ impl Tensor {
         self.set_flag(flag::TANGENT, on);
         drop(old);
         Ok(())
-    }
-
-    /// A dense copy whose dimensions lie in memory in the order of those of a layout of the same shape.
-    pub(crate) fn laid_out_as(&self, layout: &Layout) -> Result<Tensor> {
-        let order: Vec<i64> = layout.stride_order().iter().map(|&d| d as i64).collect();
-        let mut back = vec![0; order.len()];
-        for (to, &from) in order.iter().enumerate() {
-            back[from as usize] = to as i64;
-        }
-        self.permute(&order)?.copy_in(MemoryFormat::Contiguous)?.permute(&back)
     }
 
     /// The same tensor, of the same history, without a tangent.

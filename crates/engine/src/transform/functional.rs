@@ -57,7 +57,6 @@ impl Level {
 
     /// An example of the batch that lies along dimension `dim` of `t`. `RuntimeError` where that has another size than the batch.
     pub fn example(&self, t: &Tensor, dim: i64) -> Result<Tensor> {
-        let _below = level::below();
         let d = wrap_dim("vmap", dim, t.ndim())?;
         let size = self.size.unwrap_or(0);
         if t.shape()[d] != size || size == 0 {
@@ -66,8 +65,7 @@ impl Level {
                 t.shape()
             )));
         }
-        let front = if d == 0 { t.clone() } else { t.movedim(&[d as i64], &[0])? };
-        Ok(front.wrap_batch(self.id))
+        example_at(self.id, t, d as i64)
     }
 
     /// The tensor below: what `t` stands for, or `t` itself where it does not belong to this level.
@@ -120,8 +118,7 @@ pub fn vjp(
         return Ok((below, x.zeros_like()?));
     }
     let seed = seed(&below)?;
-    let options = BackwardOptions { retain_graph: false, create_graph: false };
-    let found = autograd::grad(&[&y], &[&inside], &[Some(seed)], options)?.swap_remove(0);
+    let found = autograd::grad(&[&y], &[&inside], &[Some(seed)], BackwardOptions::default())?.swap_remove(0);
     let gradient = match found {
         Some(g) => level.unwrap(&g),
         None => x.zeros_like()?,

@@ -90,7 +90,7 @@ pub fn below() -> Restore {
 /// Operations bound while the guard lives are seen by the interpreters below a level alone.
 pub(crate) fn beneath(level: u32) -> Restore {
     let here = HERE.get();
-    let depth = STACK.with(|s| s.borrow()[..here.depth].iter().position(|i| i.level() == level)).unwrap_or(0);
+    let depth = STACK.with(|s| s.borrow()[..here.depth].iter().position(|i| i.level() == level)).unwrap_or(here.depth);
     let level = if depth == 0 { 0 } else { STACK.with(|s| s.borrow()[depth - 1].level()) };
     HERE.set(Here { depth, level });
     Restore(here)
@@ -189,15 +189,6 @@ impl Tensor {
     /// Whether it stands for a batch.
     pub fn is_batched(&self) -> bool {
         self.meta().wrapped.as_ref().is_some_and(|w| w.batched || w.value.is_batched())
-    }
-
-    /// The tensor behind all levels, for showing: with the batch dimensions in front.
-    pub fn innermost(&self) -> Tensor {
-        let mut t = self.clone();
-        while let Some(w) = t.meta().wrapped.clone() {
-            t = w.value.clone();
-        }
-        t
     }
 
     /// The level that it belongs to (0 for none) and the tensor below.

@@ -57,12 +57,7 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     /// Input `i` with the batch in front, repeated (a view) where it is the same for all examples.
     pub fn front(&self, i: usize) -> Result<Tensor> {
-        if self.has_batch[i] {
-            return Ok(self.inputs[i].clone());
-        }
-        let mut sizes = Dims::from_slice(&[self.size]);
-        sizes.extend_from_slice(self.inputs[i].shape());
-        self.inputs[i].unsqueeze(0)?.expand_to(&sizes)
+        if self.has_batch[i] { Ok(self.inputs[i].clone()) } else { repeated(self.inputs[i], self.size) }
     }
 
     /// All inputs with the batch in front.
@@ -108,6 +103,12 @@ impl Batch<'_> {
             t.reshape_to(&sizes)
         };
         outputs.iter().map(unfolded).collect::<Result<_>>().map(Some)
+    }
+
+    /// [`Batch::on_all`] for an operation along a dimension, given for the batch: a scalar, which counts as a vector of one
+    /// element, has none behind the batch.
+    pub fn along(&self, op: &dyn Primitive) -> Result<Option<Outputs>> {
+        if self.examples[0].ndim() == 0 { Ok(None) } else { self.on_all(op) }
     }
 
     /// Carries out an operation on the inputs as they are.
@@ -303,12 +304,20 @@ fn over_batch(batch: &Tensor, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Resu
 pub(crate) fn unwrap_batch(t: &Tensor, level: u32, size: usize) -> Result<Tensor> {
     match t.at_level(level) {
         Some(value) => Ok(value.clone()),
-        None => {
-            let mut sizes = Dims::from_slice(&[size]);
-            sizes.extend_from_slice(t.shape());
-            t.unsqueeze(0)?.expand_to(&sizes)
-        }
+        None => repeated(t, size),
     }
+}
+
+/// The same for each example of a batch: a view with the batch in front.
+fn repeated(t: &Tensor, size: usize) -> Result<Tensor> {
+    t.unsqueeze(0)?.expand_to(&of_batch(size, t.shape()))
+}
+
+/// The sizes of a batch of examples of these sizes.
+fn of_batch(size: usize, example: &[usize]) -> Dims {
+    let mut sizes = Dims::from_slice(&[size]);
+    sizes.extend_from_slice(example);
+    sizes
 }
 
 /// Carries out a view of an example on a batch.
@@ -338,9 +347,7 @@ pub(crate) fn batch_to_draw(t: &Tensor) -> Result<Option<ToDraw>> {
                     ));
                 }
                 let _beneath = level::beneath(level);
-                let mut sizes = Dims::from_slice(&[size]);
-                sizes.extend_from_slice(t.shape());
-                return Ok(Some(ToDraw { level, whole: Tensor::empty(&sizes, t.dtype(), t.device())? }));
+                return Ok(Some(ToDraw { level, whole: Tensor::empty(&of_batch(size, t.shape()), t.dtype(), t.device())? }));
             }
             _ => {}
         }

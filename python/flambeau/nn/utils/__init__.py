@@ -19,7 +19,8 @@ _MISSING = ("prune", "spectral_norm", "remove_spectral_norm")
 
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters", "remove_weight_norm", "rnn", "skip_init", "weight_norm", *(n for n in _LATER if n not in _MISSING),
+    "parameters_to_vector", "vector_to_parameters", "remove_weight_norm", "rnn", "skip_init", "weight_norm",
+    *(n for n in _LATER if n not in _MISSING),
 ]  # fmt: skip
 
 

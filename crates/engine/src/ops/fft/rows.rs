@@ -127,12 +127,7 @@ fn in_turn(x: &Tensor, others: &[usize], last: usize) -> Result<Tensor> {
     order.extend_from_slice(others);
     order[start..].sort_by_key(slow);
     order.push(last);
-    let there: SmallVec<[i64; 6]> = order.iter().map(|&d| d as i64).collect();
-    let mut back: SmallVec<[i64; 6]> = smallvec![0; order.len()];
-    for (i, &d) in order.iter().enumerate() {
-        back[d] = i as i64;
-    }
-    x.permute(&there)?.contiguous()?.permute(&back)
+    x.copy_in_order(&order)
 }
 
 /// Real to half a spectrum: along the last of the dimensions, then complex along the others; conjugated for `ihfft`.

@@ -67,10 +67,7 @@ impl Primitive for Softmax {
     }
 
     fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
-        if batch.examples[0].ndim() == 0 {
-            return Ok(None);
-        }
-        batch.on_all(&Softmax { dim: self.dim + 1, ..self.clone() })
+        batch.along(&Softmax { dim: self.dim + 1, ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -136,10 +133,7 @@ impl Primitive for SoftmaxBackward {
     }
 
     fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
-        if batch.examples[0].ndim() == 0 {
-            return Ok(None);
-        }
-        batch.on_all(&SoftmaxBackward(Softmax { dim: self.0.dim + 1, ..self.0.clone() }))
+        batch.along(&SoftmaxBackward(Softmax { dim: self.0.dim + 1, ..self.0.clone() }))
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -210,6 +210,21 @@ impl Tensor {
         bind1(&Cast { dtype: None, format }, &[self])
     }
 
+    /// A dense copy whose dimensions lie in memory in this order, from the slowest to the fastest.
+    pub(crate) fn copy_in_order(&self, order: &[usize]) -> Result<Tensor> {
+        let there: SmallVec<[i64; 6]> = order.iter().map(|&d| d as i64).collect();
+        let mut back: SmallVec<[i64; 6]> = SmallVec::from_elem(0, order.len());
+        for (to, &from) in order.iter().enumerate() {
+            back[from] = to as i64;
+        }
+        self.permute(&there)?.copy_in(MemoryFormat::Contiguous)?.permute(&back)
+    }
+
+    /// A dense copy whose dimensions lie in memory in the order of those of a layout of the same shape.
+    pub(crate) fn laid_out_as(&self, layout: &Layout) -> Result<Tensor> {
+        self.copy_in_order(&layout.stride_order())
+    }
+
     /// This tensor if it is contiguous, else a contiguous copy.
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy_in(MemoryFormat::Contiguous) }

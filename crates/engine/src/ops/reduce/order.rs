@@ -87,10 +87,7 @@ impl Primitive for Median {
     }
 
     fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
-        if batch.examples[0].ndim() == 0 {
-            return Ok(None);
-        }
-        batch.on_all(&Median { dim: self.dim + 1, ..*self })
+        batch.along(&Median { dim: self.dim + 1, ..*self })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

@@ -109,10 +109,7 @@ impl Primitive for Scan {
     }
 
     fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
-        if batch.examples[0].ndim() == 0 {
-            return Ok(None);
-        }
-        batch.on_all(&Scan { dim: self.dim + 1, ..*self })
+        batch.along(&Scan { dim: self.dim + 1, ..*self })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {

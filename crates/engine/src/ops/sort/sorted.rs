@@ -125,10 +125,7 @@ impl Primitive for Sorted {
     }
 
     fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
-        if batch.examples[0].ndim() == 0 {
-            return Ok(None);
-        }
-        batch.on_all(&Sorted { dim: self.dim + 1, ..self.clone() })
+        batch.along(&Sorted { dim: self.dim + 1, ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
@@ -190,10 +187,7 @@ impl Primitive for Selected {
     }
 
     fn batched(&self, batch: &Batch) -> Result<Option<Outputs>> {
-        if batch.examples[0].ndim() == 0 {
-            return Ok(None);
-        }
-        batch.on_all(&Selected { order: Sorted { dim: self.order.dim + 1, ..self.order.clone() }, ..self.clone() })
+        batch.along(&Selected { order: Sorted { dim: self.order.dim + 1, ..self.order.clone() }, ..self.clone() })
     }
 
     fn boxed(&self) -> Box<dyn Primitive> {
